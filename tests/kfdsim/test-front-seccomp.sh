@@ -34,7 +34,7 @@ sim 0 -- bash -c 'exec 3<>/dev/kfd; test -t 3; test "$(stat -c %F /dev/kfd)" = "
 # shellcheck disable=SC2016
 sim 0 -- bash -c 'echo get-version:1:ENODEV >"$1"; "$2" every_thread_can_use_the_file; test $? = 134' \
 	sh "$control" "$test_kfd"
-sim 0 -- sh -c "printf 'nonsense\\nslow:0000:03:00.0:1\\nrubbish\\n' >$control; cat $state"
+sim 0 -- sh -c "printf 'nonsense\\nshift:1\\nrubbish\\n' >$control; cat $state"
 err_has 'debug/kfdsim/control: '
 [ "$(wc -l <"$dir/err")" = 2 ] || complain 'not two sentences'
 

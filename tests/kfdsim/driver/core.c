@@ -71,7 +71,6 @@ int sim_new(const struct sim_config *config, const struct sim_world *world, stru
 	if (!sim)
 		return -ENOMEM;
 	sim->world = *world;
-	sim->teardown_ns = config->teardown_ns;
 	sim->timing = config->timing;
 	sim->kfd_minor = config->kfd_minor ? config->kfd_minor : KFD_LINUX_6_1;
 	sim->nodes = (unsigned)config->n_gpus + 1; /* one of processors */

@@ -11,7 +11,6 @@
 #include "kfdsim/driver/parts.h"
 
 #define ERRNO_MAX 133
-#define NS_OF_USEC 1000ULL
 #define NS_OF_MSEC 1000000ULL
 
 /* Waits for the ioctl that it is to spoil. */
@@ -188,27 +187,6 @@ static int fault_smi(struct sim *sim, char *rest, uint64_t now_ns,
 	return bad(complaint, "smi: want GPU:TEXT, not «%s»", rest);
 }
 
-/* A GPU's name has colons in it: the number is what follows the last one. */
-static int fault_slow(struct sim *sim, char *rest, uint64_t now_ns,
-		      const struct complaint *complaint)
-{
-	char *last = strrchr(rest, ':');
-	struct sim_gpu *gpu;
-	uint64_t usec;
-
-	(void)now_ns;
-	if (!last)
-		return bad(complaint, "slow: want GPU:USEC, not «%s»", rest);
-	*last = '\0';
-	gpu = find_name(sim, rest);
-	if (!gpu)
-		return bad(complaint, "slow: no GPU «%s»", rest);
-	if (parse_number(last + 1, UINT32_MAX, &usec) < 0)
-		return bad(complaint, "slow: «%s» is no number of microseconds", last + 1);
-	gpu->slow_ns = usec * NS_OF_USEC;
-	return 0;
-}
-
 /* The dead that are there still, whatever they were told. */
 static void teardown_now(struct sim *sim, uint64_t now_ns)
 {
@@ -311,11 +289,9 @@ int sim_fault(struct sim *sim, const char *text, uint64_t now_ns, char *why, siz
 		int (*run)(struct sim *sim, char *rest, uint64_t now_ns,
 			   const struct complaint *complaint);
 	} kinds[] = {
-		{ "cost", fault_cost },         { "evict", fault_evict },
-		{ "gone", fault_gone },         { "reset", fault_reset },
-		{ "restore", fault_restore },   { "slow", fault_slow },
-		{ "shift", fault_shift },       { "smi", fault_smi },
-		{ "teardown", fault_teardown },
+		{ "cost", fault_cost },   { "evict", fault_evict },       { "gone", fault_gone },
+		{ "reset", fault_reset }, { "restore", fault_restore },   { "shift", fault_shift },
+		{ "smi", fault_smi },     { "teardown", fault_teardown },
 	};
 	const struct complaint complaint = { why, why_size };
 	_cleanup_(freep) char *copy = strdup(text);
@@ -334,7 +310,7 @@ int sim_fault(struct sim *sim, const char *text, uint64_t now_ns, char *why, siz
 	if (nr == 0)
 		return bad(
 			&complaint,
-			"«%s»: no ioctl, nor cost, evict, gone, reset, restore, shift, slow, smi or teardown",
+			"«%s»: no ioctl, nor cost, evict, gone, reset, restore, shift, smi or teardown",
 			kind);
 	return add_fault(sim, nr, rest, &complaint);
 }

@@ -54,14 +54,13 @@ struct sim_queue {
 	unsigned doorbell; /* index in its process's slice */
 
 	/* The packet processor's (packet.c, aql.c, sdma.c). */
-	uint64_t read_index;     /* packets (AQL), bytes (SDMA) or dwords (PM4) taken */
+	uint64_t read_index;     /* packets (AQL) or bytes (SDMA) taken */
 	uint64_t limit;          /* AQL: as far as packets may be taken */
 	uint64_t doorbell_value; /* the doorbell as it was found last */
 	uint64_t progress;       /* bytes of the copy or fill at read_index that are done */
 	uint64_t began;          /* when the packet at read_index was first looked at; 0: not yet.
 			       * Of one that the timing model has: when it started there */
 	uint64_t active_ns;      /* when a packet last moved on */
-	uint64_t busy_until;     /* slow: the packet at read_index does not retire before */
 	bool dispatched;         /* the packet at read_index was given to the timing model */
 	uint64_t first_ns,
 		ran_ns; /* when it was first, and how long it ran before it was taken out */
@@ -135,7 +134,6 @@ struct sim_gpu {
 	unsigned index, minor;
 	struct sim_node node;
 	bool gone;
-	uint64_t slow_ns;
 	uint64_t vram_used; /* by all processes (memory.c) */
 
 	/* The run list as the driver counts it (gpu.c): pm_calc_rlib_size(). */

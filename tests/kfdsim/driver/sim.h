@@ -86,9 +86,8 @@ struct sim_config {
 	const struct sim_node *each; /* more of each; NULL: all 0 */
 	size_t n_gpus;
 
-	unsigned kfd_minor;   /* the driver is that of KFD 1.11, 1.17 or 1.23; 0: 1.11 */
-	uint64_t teardown_ns; /* queues of a dead process stay so long (0: gone at the next work) */
-	bool timing;          /* dispatches take time by the model of timing.h */
+	unsigned kfd_minor; /* the driver is that of KFD 1.11, 1.17 or 1.23; 0: 1.11 */
+	bool timing;        /* dispatches take time by the model of timing.h */
 };
 
 /* What a queue is saved to when it is preempted, in bytes: as topology's ctl_stack_size and cwsr_size
@@ -107,7 +106,6 @@ struct sim *sim_free(struct sim *sim); /* takes NULL, returns NULL */
  *                         "create-queue:3:ENOMEM"; N "*": every one. Names as in kfd_ioctl.h,
  *                         lower case, with dashes
  *   gone:GPU              the GPU (its name) disappears, its queues with it
- *   slow:GPU:USEC         each packet of its packet processors takes that long; 0: no longer
  *   teardown:MSEC         queues of processes that die from now on go away so late
  *   teardown:now          those of processes that are dead go away
  *   reset:GPU             the GPU is reset: its queues are lost, the GPU itself stays
@@ -129,7 +127,7 @@ int sim_fault(struct sim *sim, const char *text, uint64_t now_ns, char *why, siz
 int sim_open(struct sim *sim, pid_t pid, struct sim_process **ret);
 
 /* The process's memory is gone: exit, or exec. Its requests that wait are forgotten, not
- * answered; its queues go now or, with teardown_ns, later. Unknown pids are fine. */
+ * answered; its queues go now or, with the fault teardown, later. Unknown pids are fine. */
 void sim_exit(struct sim *sim, pid_t pid, uint64_t now_ns);
 
 /* The last close of a file that CREATE_PROCESS made that of a secondary context: it ends. */

@@ -352,8 +352,7 @@ static int dispatch(struct sim_queue *queue, const union packet *packet, uint64_
 
 	if (r < 0)
 		return r;
-	if (!packet_through(queue, now_ns))
-		return 0;
+	packet_begin(queue, now_ns);
 	if (queue->gpu->timing)
 		return give_away(queue, packet, &kernel, now_ns);
 	note_dispatch(queue, packet);
@@ -392,8 +391,9 @@ int aql_step(struct sim_queue *queue, struct packet_step *step)
 	if ((packet.header & 0xff) == PACKET_DISPATCH)
 		return dispatch(queue, &packet, step->now_ns);
 	r = passes(queue, &packet);
-	if (r <= 0 || !packet_through(queue, step->now_ns))
-		return r < 0 ? r : 0;
+	if (r <= 0)
+		return r;
+	packet_begin(queue, step->now_ns);
 	return retire(queue, &packet, step->now_ns);
 }
 

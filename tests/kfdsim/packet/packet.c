@@ -61,13 +61,10 @@ int packet_put(struct sim_queue *queue, uint64_t address, const void *buf, size_
 	return 0;
 }
 
-bool packet_through(struct sim_queue *queue, uint64_t now_ns)
+void packet_begin(struct sim_queue *queue, uint64_t now_ns)
 {
-	if (queue->began == 0) {
+	if (queue->began == 0)
 		queue->began = now_ns;
-		queue->busy_until = now_ns + queue->gpu->slow_ns;
-	}
-	return now_ns >= queue->busy_until;
 }
 
 int packet_retire(struct sim_queue *queue, uint64_t by, uint64_t now_ns)
@@ -83,39 +80,11 @@ int packet_retire(struct sim_queue *queue, uint64_t by, uint64_t now_ns)
 			  sizeof(queue->read_index));
 }
 
-/*
- * PM4: nothing here runs a command stream. The read pointer goes where the write pointer is,
- * and the queue says that what was between them did nothing. The doorbell counts dwords and
- * does not wrap, the read pointer that is reported does (Linux, kfd_mqd_manager_v9.c).
- */
-static int pm4_step(struct sim_queue *queue, struct packet_step *step)
-{
-	uint64_t value = sim_doorbell(queue), taken = queue->read_index;
-	uint32_t reported;
-
-	if (value == NEVER_RUNG || value == taken)
-		return 0;
-	if (value < taken || value - taken > queue->ring_size / 4)
-		return packet_stop(queue, "PM4: write pointer %" PRIu64 " beyond the ring", value);
-	if (!packet_through(queue, step->now_ns))
-		return 0;
-
-	queue->read_index = value;
-	queue->packets++;
-	queue->began = 0;
-	queue->active_ns = step->now_ns;
-	(void)snprintf(queue->note, sizeof(queue->note), "PM4: skipped, not run");
-	reported = (uint32_t)(value % (queue->ring_size / 4));
-	if (packet_put(queue, queue->read_pointer, &reported, sizeof(reported)) < 0)
-		return -EIO;
-	return 1;
-}
-
 static int step_once(struct sim_queue *queue, struct packet_step *step)
 {
 	if (queue->type != SIM_COMPUTE)
 		return sdma_step(queue, step);
-	return queue->aql ? aql_step(queue, step) : pm4_step(queue, step);
+	return queue->aql ? aql_step(queue, step) : 0; /* PM4: nothing here runs a command stream */
 }
 
 static uint64_t look_again(const struct sim_queue *queue, bool more, uint64_t now_ns)
@@ -128,8 +97,6 @@ static uint64_t look_again(const struct sim_queue *queue, bool more, uint64_t no
 		return UINT64_MAX;
 	if (more)
 		return now_ns;
-	if (queue->began != 0 && queue->busy_until > now_ns)
-		return queue->busy_until;
 	if (idle < LOOK_MIN_NS)
 		idle = LOOK_MIN_NS;
 	return now_ns + (idle > LOOK_MAX_NS ? LOOK_MAX_NS : idle);

@@ -34,8 +34,8 @@ int packet_stop(struct sim_queue *queue, const char *format, ...) PRINTF_LIKE(2,
 int packet_get(struct sim_queue *queue, uint64_t address, void *buf, size_t size);
 int packet_put(struct sim_queue *queue, uint64_t address, const void *buf, size_t size);
 
-/* Takes up the packet at read_index, and says if a slow processor is through with it by now. */
-bool packet_through(struct sim_queue *queue, uint64_t now_ns);
+/* Takes up the packet at read_index. */
+void packet_begin(struct sim_queue *queue, uint64_t now_ns);
 
 /* It is done: moves read_index on by that much, and tells the client. */
 int packet_retire(struct sim_queue *queue, uint64_t by, uint64_t now_ns);

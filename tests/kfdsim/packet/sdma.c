@@ -270,8 +270,7 @@ int sdma_step(struct sim_queue *queue, struct packet_step *step)
 	r = fetch(queue, words, kind->words);
 	if (r < 0)
 		return r;
-	if (!packet_through(queue, step->now_ns))
-		return 0;
+	packet_begin(queue, step->now_ns);
 
 	r = kind->run(queue, words, step);
 	if (r <= 0)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "kfdsim/program/machine.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,51 +27,34 @@ static int fail(const char *what, int error)
 	return error;
 }
 
-/* The number on a line of a file below sysfs. */
-static int read_number(const char *path, const char *key, unsigned long *ret)
+/* The number on a line of a file. */
+static unsigned property(const char *path, const char *key)
 {
 	_cleanup_(freep) char *line = NULL;
 	size_t size = 0, length = strlen(key);
-	FILE *stream = fopen(path, "re");
-	int r = -ENODATA;
-
-	if (!stream)
-		return -errno;
-	while (r < 0 && getline(&line, &size, stream) > 0)
-		if (strncmp(line, key, length) == 0 && line[length] == ' ') {
-			*ret = strtoul(line + length, NULL, 10);
-			r = 0;
-		}
-	fclose(stream);
-	return r;
-}
-
-static unsigned property(const char *path, const char *key)
-{
 	unsigned long value = 0;
+	FILE *stream = fopen(path, "re");
 
-	(void)read_number(path, key, &value);
+	while (stream && getline(&line, &size, stream) > 0)
+		if (strncmp(line, key, length) == 0 && line[length] == ' ')
+			value = strtoul(line + length, NULL, 10);
+	if (stream)
+		fclose(stream);
 	return (unsigned)value;
 }
 
 /* Node i + 1 is GPU i: its render minor, and what else it tells. */
-static int read_node(struct machine *machine, const char *sysfs, size_t i)
+static void read_node(struct machine *machine, const char *sysfs, size_t i)
 {
-	unsigned long minor;
 	char path[4096];
-	int r;
 
 	snprintf(path, sizeof(path), "%s/" FAKE_NODES "/%zu/properties", sysfs, i + 1);
-	r = read_number(path, "drm_render_minor", &minor);
-	if (r < 0)
-		return fail(path, r);
-	machine->minors[i] = (unsigned)minor;
+	machine->minors[i] = property(path, "drm_render_minor");
 	machine->each[i] = (struct sim_node){
 		.device_id = property(path, "device_id"),
 		.sdma_engines = property(path, "num_sdma_engines"),
 		.sdma_xgmi_engines = property(path, "num_sdma_xgmi_engines"),
 	};
-	return 0;
 }
 
 static int load_profiles(const char *dir, const char *const *names, size_t n,
@@ -129,9 +111,9 @@ int machine_from_profiles(struct machine *machine, const char *profiles, const c
 	r = fake_sysfs_build(sysfs, machine->gpus, machine->n);
 	if (r < 0)
 		return fail(sysfs, r);
-	for (size_t i = 0; i < machine->n && r == 0; i++)
-		r = read_node(machine, sysfs, i);
-	return r;
+	for (size_t i = 0; i < machine->n; i++)
+		read_node(machine, sysfs, i);
+	return 0;
 }
 
 int machine_of_newer(const struct machine *machine, const char *sysfs, unsigned kfd_minor)

@@ -32,13 +32,12 @@ static void print_help(void)
 	     "  --profiles DIR    where they are (" KFDSIM_PROFILES ")\n"
 	     "  --fail SPEC       a fault, as control takes it: IOCTL:N:ERRNO[:PID], gone:GPU,\n"
 	     "                    reset:GPU, evict:PID, restore:PID, smi:GPU:TEXT,\n"
-	     "                    slow:GPU:USEC, cost:THREADS:NSEC, teardown:MSEC or teardown:now\n"
+	     "                    cost:THREADS:NSEC, teardown:MSEC or teardown:now\n"
 	     "  --kfd VERSION     the driver of Linux 6.1, 6.12 or 7.2: 1.11, 1.17 or 1.23; 1.11\n"
 	     "  --module-version TEXT\n"
 	     "                    of a driver that was built outside of the kernel (DKMS); none\n"
 	     "  --no-smi          no SMI events; the command can use seccomp notification\n"
 	     "  --timing          kernels take time (a model)\n"
-	     "  --teardown MSEC   queues of the dead stay so long\n"
 	     "  --front NAME      how: fuse (needs root and Linux 6.9) or seccomp (Linux 5.19);\n"
 	     "                    the first that can be had\n"
 	     "  --help\n\n"
@@ -112,7 +111,6 @@ static int make_sim(struct front *front, const struct options *options)
 		.each = machine->each,
 		.n_gpus = machine->n,
 		.kfd_minor = options->kfd_minor,
-		.teardown_ns = options->teardown_ns,
 		.timing = options->timing,
 	};
 	r = sim_new(&config, &front->world, &front->sim);

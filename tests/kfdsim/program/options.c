@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TEARDOWN_MAX 600000UL /* milliseconds */
-
 static int wrong(const char *option, const char *value, const char *wanted)
 {
 	fprintf(stderr, "kfdsim: %s %s: %s\n", option, value, wanted);
@@ -20,19 +18,6 @@ static int add(const char **list, size_t *n, size_t max, const char *option, con
 	if (*n == max)
 		return wrong(option, value, "one too many of these");
 	list[(*n)++] = value;
-	return 0;
-}
-
-static int take_teardown(struct options *options, const char *value)
-{
-	unsigned long number;
-	char *end;
-
-	errno = 0;
-	number = strtoul(value, &end, 10);
-	if (errno || end == value || *end != '\0' || *value == '-' || number > TEARDOWN_MAX)
-		return wrong("--teardown", value, "wanted: milliseconds, 0 to 600000");
-	options->teardown_ns = number * 1000000U;
 	return 0;
 }
 
@@ -63,7 +48,6 @@ static int take(struct options *options, int option, const char *value)
 	case 'r': options->front = value; return 0;
 	case 'p': options->profiles = value; return 0;
 	case 'k': return take_kfd(options, value);
-	case 'd': return take_teardown(options, value);
 	case 'h': options->help = true; return 0;
 	default: return -EINVAL; /* getopt has said why */
 	}
@@ -95,7 +79,6 @@ int options_parse(struct options *options, int argc, char *argv[])
 		{ "no-smi", no_argument, NULL, 's' },
 		{ "front", required_argument, NULL, 'r' },
 		{ "profiles", required_argument, NULL, 'p' },
-		{ "teardown", required_argument, NULL, 'd' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};

@@ -18,8 +18,7 @@ struct options {
 	size_t n_faults;
 	const char *module_version; /* NULL: the module has none, as in Linux */
 	const char *front;          /* NULL: the first that can be had */
-	uint64_t teardown_ns;
-	unsigned kfd_minor; /* 0: as of Linux 6.1 */
+	unsigned kfd_minor;         /* 0: as of Linux 6.1 */
 	bool timing, no_smi, help;
 	char **command;
 };

@@ -8,7 +8,6 @@
 /* What does not depend on the kind of packet: turns, time, and queues of other kinds. */
 
 #define SLOTS 1024U
-#define SLOW 500000U
 
 static void start(struct rig *rig)
 {
@@ -41,25 +40,6 @@ TEST_WITH(idle_queue_is_polled_less_and_less_often, struct rig *rig)
 	CHECK(!rig_work(rig) && rig->next_ns == rig->now_ns + 50000);
 	rig->now_ns += 1000000000;
 	CHECK(!rig_work(rig) && rig->next_ns == rig->now_ns + 1000000);
-}
-
-TEST_WITH(slow_fault_delays_each_packet, struct rig *rig)
-{
-	uint64_t signal;
-
-	rig->gpu->slow_ns = SLOW;
-	signal = rig_signal(rig, 0, 2, false);
-	rig_dispatch(rig, 1, 1, signal);
-	rig_packet(rig, 3, signal);
-	rig_ring(rig, 1);
-	CHECK(!rig_work(rig) && taken(rig) == 0 && rig->next_ns == rig->now_ns + SLOW);
-	rig->now_ns += SLOW - 1;
-	CHECK(!rig_work(rig) && taken(rig) == 0);
-	rig->now_ns += 1;
-	CHECK(rig_work(rig) && taken(rig) == 1 && rig_value(rig, 0) == 1);
-	CHECK(rig_read64(rig, signal + 40) - rig_read64(rig, signal + 32) == SLOW);
-	rig->now_ns += SLOW;
-	CHECK(rig_work(rig) && taken(rig) == 2 && rig_value(rig, 0) == 0);
 }
 
 static void start_timed(struct rig *rig)
@@ -161,52 +141,5 @@ TEST(work_group_count_saturates)
 	start_timed(&rig);
 	memcpy((uint8_t *)rig_at(&rig, RIG_RING) + 12, most, sizeof(most));
 	CHECK(rig_work(&rig) && rig.kernel.blocks == UINT32_MAX);
-	rig_stop(&rig);
-}
-
-static void start_pm4(struct rig *rig)
-{
-	start(rig);
-	rig->queue.aql = false;
-	rig->queue.ring_size = 4096;
-	rig->queue.active_ns = rig->now_ns;
-}
-
-TEST(pm4_packet_is_skipped_and_recorded_in_the_queue)
-{
-	static struct rig rig;
-
-	start_pm4(&rig);
-	CHECK(!rig_work(&rig));
-	rig_ring(&rig, 1000);
-	CHECK(rig_work(&rig) && (uint32_t)taken(&rig) == 1000 && rig.queue.packets == 1);
-	CHECK(!rig.queue.stopped && strstr(rig.queue.note, "skipped"));
-	CHECK(!rig_work(&rig));
-	rig.gpu->slow_ns = SLOW;
-	rig_ring(&rig, 1030);
-	CHECK(!rig_work(&rig) && rig.next_ns == rig.now_ns + SLOW);
-	rig.now_ns += SLOW;
-	CHECK(rig_work(&rig) && (uint32_t)taken(&rig) == 1030 - 1024);
-	rig_stop(&rig);
-}
-
-TEST(invalid_pm4_pointers_stop_the_queue)
-{
-	static struct rig rig;
-
-	start_pm4(&rig);
-	rig_ring(&rig, 1025);
-	CHECK(rig_work(&rig) && rig.queue.stopped && taken(&rig) == 0);
-	rig_stop(&rig);
-	start_pm4(&rig);
-	rig_ring(&rig, 8);
-	CHECK(rig_work(&rig));
-	rig_ring(&rig, 7);
-	CHECK(rig_work(&rig) && rig.queue.stopped);
-	rig_stop(&rig);
-	start_pm4(&rig);
-	rig.queue.read_pointer = 0;
-	rig_ring(&rig, 8);
-	CHECK(rig_work(&rig) && rig.queue.stopped);
 	rig_stop(&rig);
 }

@@ -293,13 +293,3 @@ TEST_WITH(unmapped_ring_or_read_pointer_stops_the_queue, struct rig *rig)
 	rig->queue.read_pointer = 8;
 	CHECK(RIG_SDMA(rig, 0) && stopped(rig, "write"));
 }
-
-TEST_WITH(a_slow_processor_takes_its_time, struct rig *rig)
-{
-	rig->gpu->slow_ns = 1000;
-	rig->queue.type = SIM_SDMA_XGMI;
-	CHECK(!RIG_SDMA(rig, 5, LOW(TO), HIGH(TO), 7) && rig_read64(rig, TO) == 0);
-	CHECK(rig->next_ns == rig->now_ns + 1000);
-	rig->now_ns += 1000;
-	CHECK(rig_work(rig) && rig_read64(rig, TO) == 7);
-}

@@ -43,13 +43,6 @@ TEST_WITH(invalid_faults_are_refused_with_a_message, struct sim_rig *rig)
 		"CREATE-QUEUE:1:EIO",
 		"gone:",
 		"gone:x",
-		"slow:0000:03:00.0",
-		"slow:x:1",
-		"slow:5",
-		"slow:0000:03:00.0:",
-		"slow:0000:03:00.0:x",
-		"slow:0000:03:00.0:-1",
-		"slow:0000:03:00.0:99999999999",
 		"teardown:",
 		"teardown:x",
 		"teardown:-1",
@@ -188,14 +181,6 @@ TEST_WITH(removed_gpu_is_not_listed_and_its_memory_can_be_freed, struct sim_rig 
 	CHECK(apertures.num_of_nodes == 1);
 }
 
-TEST_WITH(slow_fault_lasts_until_it_is_reset, struct sim_rig *rig)
-{
-	start(rig);
-	CHECK(rig_fault(rig, "slow:0000:04:00.0:250") == 0);
-	CHECK(rig->sim->gpus[1].slow_ns == 250000 && rig->sim->gpus[0].slow_ns == 0);
-	CHECK(rig_fault(rig, "slow:0000:04:00.0:0") == 0 && rig->sim->gpus[1].slow_ns == 0);
-}
-
 TEST_WITH(cost_fault_applies_to_work_groups_of_that_size, struct sim_rig *rig)
 {
 	static const char *const bad[] = {
@@ -271,7 +256,8 @@ TEST_WITH(queues_of_an_ended_process_stay_until_teardown, struct sim_rig *rig)
 	struct sim_process *dead, *next;
 	struct kfd_ioctl_get_version_args version;
 
-	rig_start_with(rig, infos, 2, (struct sim_config){ .teardown_ns = 5 * MSEC }, RIG_ARENA);
+	rig_start(rig, infos, 2);
+	CHECK(rig_fault(rig, "teardown:5") == 0);
 	dead = rig_open(rig, 1);
 	have_everything(rig, dead);
 	sim_exit(rig->sim, 1, rig->now);
