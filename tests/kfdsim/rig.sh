@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 #
-# What tests of and on the emulated driver share. KFDSIM is the program, KFDSIM_FRONT the way
-# that it is asked to go.
+# What tests of and on the emulated driver share. KFDSIM is the program.
 
 # shellcheck source=tests/kfdsim/absent.sh
 . "${BASH_SOURCE[0]%/*}/absent.sh"
 # shellcheck source=tests/cli/ctl-rig.sh
 . "${BASH_SOURCE[0]%/*}/../cli/ctl-rig.sh"
 
-front=${KFDSIM_FRONT:-fuse}
-kfdsim() { "$KFDSIM" --front "$front" "$@"; }
+kfdsim() { "$KFDSIM" "$@"; }
 
-# Leaves with 77 where no front end can be had; every other trouble is a failure.
+# Leaves with 77 where FUSE is not to be had; every other trouble is a failure.
 rig_need_kfdsim()
 {
 	kfdsim --gpu radeon-vii -- true 2>"$dir/err" && return

@@ -8,7 +8,6 @@ set -u
 if [ "${INSIDE:-}" != yes ]; then
 	. "${0%/*}/rig.sh"
 	rig_need jq dbus-daemon
-	front=fuse # seccomp has no contexts
 	play --kfd 1.23 --gpu radeon-vii -- "$@"
 	ends 1 kfdsim --kfd 1.17 --gpu radeon-vii -- sh -c 'echo context 1 | "$0" 0' "$(realpath "$1")"
 	out_has 'context: Inappropriate ioctl'

@@ -13,7 +13,6 @@ cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
 fails 2 'which GPUs? --gpu PROFILE' "$KFDSIM" -- true
 fails 2 'no command' "$KFDSIM" --gpu mi210
 fails 2 '--help lists' "$KFDSIM" --gpux mi210 -- true
-fails 2 '--front' "$KFDSIM" --gpu mi210 --front smoke -- true
 many=()
 for ((i = 0; i < 17; i++)); do many+=(--gpu mi210); done
 fails 2 'many' "$KFDSIM" "${many[@]}" -- true
@@ -24,24 +23,20 @@ rig_need setsid setpriv jq
 rig_need_kfdsim
 sim() { local code=$1; shift; ends "$code" kfdsim --gpu radeon-vii "$@"; }
 
-# A program that opens /dev/kfd. Texts are not made at each look where they are plain files.
-[ "$front" != fuse ] || sim 0 -- "$kfd"
+# A program that opens /dev/kfd.
+sim 0 -- "$kfd"
 
 # Under another listener all but SMI events works.
-if [ "$front" = fuse ]; then
-	ends 134 "$listener" "$KFDSIM" --front fuse --gpu radeon-vii -- \
-		"$kfd" smi_events_come_by_a_descriptor
-	err_has AMDKFD_IOC_SMI_EVENTS
-	ends 0 "$listener" "$KFDSIM" --front fuse --gpu radeon-vii -- \
-		"$kfd" every_thread_can_use_the_file
-fi
+ends 134 "$listener" "$KFDSIM" --gpu radeon-vii -- "$kfd" smi_events_come_by_a_descriptor
+err_has AMDKFD_IOC_SMI_EVENTS
+ends 0 "$listener" "$KFDSIM" --gpu radeon-vii -- "$kfd" every_thread_can_use_the_file
 
 # Trouble with what was asked for.
 fails 125 'radeon-vii' kfdsim --gpu radeon-viii -- true
 sim 2 --fail nonsense -- true
 err_has '--fail nonsense: '
 ends 125 setpriv --reuid 65534 --regid 65534 --clear-groups \
-	"$KFDSIM" --gpu radeon-vii --front fuse -- true
+	"$KFDSIM" --gpu radeon-vii -- true
 err_has 'CAP_SYS_ADMIN'
 
 # The command's end is kfdsim's.
@@ -73,13 +68,9 @@ out_has 'ctl_stack_size 20480'
 
 # Faults by the control file; a wrong one fails the write and says why.
 sim 0 -- sh -c 'echo shift:1 >/sys/kernel/debug/kfdsim/control'
-if [ "$front" = fuse ]; then
-	sim 1 -- sh -c 'echo nonsense >/sys/kernel/debug/kfdsim/control || exit 1'
-	err_has 'kfdsim: debug/kfdsim/control: '
-fi
-# shellcheck disable=SC2016 # of jq
-sim 0 -- jq -es --arg front "$front" '.[0] | .front == $front and .timing == false and
-	(.processes | length) == 0' /sys/kernel/debug/kfdsim/state
+sim 1 -- sh -c 'echo nonsense >/sys/kernel/debug/kfdsim/control || exit 1'
+err_has 'kfdsim: debug/kfdsim/control: '
+sim 0 -- jq -es '.[0] | .timing == false and (.processes | length) == 0' /sys/kernel/debug/kfdsim/state
 
 # Files that are not there, and directories that are none.
 sim 0 -- sh -c '! cat /sys/class/kfd/kfd/nothing; ! ls /dev/kfd/x; ! touch /sys/class/kfd/kfd/x;
@@ -106,7 +97,7 @@ stop()
 {
 	local pid wanted=$2
 	said="kfdsim, SIG$1 $3 times"
-	coproc "$KFDSIM" --front "$front" --gpu radeon-vii -- sh -c "$4" 2>"$dir/err"
+	coproc "$KFDSIM" --gpu radeon-vii -- sh -c "$4" 2>"$dir/err"
 	pid=$COPROC_PID
 	read -r _ <&"${COPROC[0]}"
 	kill -s "$1" "$pid"

@@ -235,9 +235,9 @@ ends 0 kfdsim --profiles "$dir/profiles" --gpu small --timing -- "${here[@]}" fi
 [ -z "${GPUARB_LONG:-}" ] ||
 	ends 0 kfdsim --profiles "$dir/profiles" --gpu small --timing -- "${here[@]}" papers
 # ROCr 5.2 does not know gfx942 and is told that it is gfx90a.
-ends 0 env HSA_OVERRIDE_GFX_VERSION=9.0.10 "$KFDSIM" --front "$front" --gpu mi300x-spx --timing -- "${here[@]}" reports_bad
+ends 0 env HSA_OVERRIDE_GFX_VERSION=9.0.10 "$KFDSIM" --gpu mi300x-spx --timing -- "${here[@]}" reports_bad
 [ -z "${GPUARB_LONG:-}" ] ||
-	ends 0 env HSA_OVERRIDE_GFX_VERSION=9.0.10 "$KFDSIM" --front "$front" --gpu mi300x-cpx --timing -- "${here[@]}" reports 20 20
+	ends 0 env HSA_OVERRIDE_GFX_VERSION=9.0.10 "$KFDSIM" --gpu mi300x-cpx --timing -- "${here[@]}" reports 20 20
 ends 0 kfdsim --gpu radeon-vii --fail 'create-queue:*:ENOMEM' -- "${here[@]}" \
 	measures_nothing 1 'hipModuleLoadData: '
 ends 0 kfdsim --gpu radeon-vii --fail 'set-cu-mask:*:EINVAL' -- "${here[@]}" \

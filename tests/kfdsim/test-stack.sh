@@ -18,8 +18,6 @@ mi210 gfx90a 104 NOTHING=
 v620 gfx1030 36 NOTHING=
 rx6900xt gfx1030 40 NOTHING=
 mi300x-cpx gfx90a 38 HSA_OVERRIDE_GFX_VERSION=9.0.10'
-# The other front end is slower, and the driver behind it the same.
-[ "$front" = fuse ] || profiles=$(head -n 1 <<<"$profiles")
 
 # Streams of all kinds, and memory that comes back as it was. Beside the four there are the
 # utility queue and the one of the null stream. HIP counts WGPs where there are such, and from HIP 5.7 on a bit

@@ -65,7 +65,7 @@ struct sim_world {
 	/* What stands for VRAM, GTT and doorbell pages: one sparse piece of memory that the front
 	 * end lets clients map. Offset 0 is never given out. */
 	uint8_t *arena;
-	uint64_t arena_size; /* at least 1 MiB; the front ends have 4 TiB */
+	uint64_t arena_size; /* at least 1 MiB; the front end has 4 TiB */
 
 	/* Makes a piece of the arena zero again, in whole pages, and gives back what it cost.
 	 * NULL: written over, which costs as much as it is long. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "kfdsim/front/front.h"
+#include "kfdsim/front/fuse.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +64,7 @@ static void answer(void *userdata, uint64_t request, int result, const void *arg
 {
 	struct front *front = userdata;
 
-	front->end->answer(front, request, result, argument, size);
+	fuse_answer(front, request, result, argument, size);
 }
 
 void front_arena_free(struct front *front)
@@ -78,14 +77,11 @@ void front_arena_free(struct front *front)
 	front->arena_fd = -1;
 }
 
-int front_arena(struct front *front, const char *path)
+int front_arena(struct front *front)
 {
+	int fd = memfd_create("kfdsim", MFD_CLOEXEC), r;
 	void *arena;
-	int fd, r;
 
-	front_arena_free(front); /* of a front end that could not be had */
-	fd = path ? open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666)
-		  : memfd_create("kfdsim", MFD_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	arena = ftruncate(fd, (off_t)ARENA_SIZE) < 0

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "kfdsim/front/front.h"
+#include "kfdsim/front/fuse.h"
 
 #include <errno.h>
 #include <linux/capability.h>
@@ -22,7 +22,7 @@ static int stream_open(void *userdata, uint64_t request, int *ret_stream, uint32
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
 		return -errno;
-	fd = front->end->give(front, request, ends[1]);
+	fd = fuse_gate_give(front, request, ends[1]);
 	close(ends[1]);
 	if (fd < 0) {
 		close(ends[0]);

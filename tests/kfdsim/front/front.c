@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "kfdsim/front/front.h"
+#include "kfdsim/front/fuse.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -178,8 +178,8 @@ int front_loop(struct front *front, int fd, int (*ready)(struct front *front))
 
 void front_done(struct front *front)
 {
-	if (front->data)
-		front->end->done(front);
+	if (front->fuse)
+		fuse_free(front->fuse);
 	front->tree = tree_free(front->tree);
 	front->sim = sim_free(front->sim);
 	front_arena_free(front);

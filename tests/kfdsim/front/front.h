@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * What both front ends stand on: the arena, clients' memory, who is alive, and the loop.
+ * What the front end (fuse.h) stands on: the arena, clients' memory, who is alive, and the loop.
  *
- * One thread. /dev/kfd's requests come by the front end's own fd; deaths by pidfds; everything
+ * One thread. /dev/kfd's requests come by the descriptor of FUSE; deaths by pidfds; everything
  * else happens in sim_work(), called when it said it wants to be.
  */
 
@@ -18,34 +18,7 @@
 
 #define FRONT_WHY 512U
 
-struct front;
-
-/* A way to put the emulator at the real paths. */
-struct front_end {
-	const char *name; /* as --front has it */
-
-	/* Takes this process into its private mount namespace with FRONT_SCRATCH in it, makes
-	 * the arena and fills front->world. A negative errno with a sentence in why where this
-	 * way is not to be had here; nothing is left of it then that would be in another's way. */
-	int (*start)(struct front *front, char *why, size_t size);
-
-	/* sim and tree are there: runs the command until it has ended. 0 and front->child_status,
-	 * or a negative errno, said on stderr. */
-	int (*run)(struct front *front, char *const command[]);
-
-	/* front->data, whether it was run or not. */
-	void (*done)(struct front *front);
-
-	/* A descriptor of this process for the one that sent the request: its number there, or a
-	 * negative errno. */
-	int (*give)(struct front *front, uint64_t request, int fd);
-
-	/* struct sim_world's answer(). */
-	void (*answer)(struct front *front, uint64_t request, int result, const void *argument,
-		       size_t size);
-};
-
-extern const struct front_end front_fuse, front_seccomp;
+struct fuse;
 
 /* The directory that is kfdsim's own, a tmpfs in its mount namespace alone: nothing is ever left
  * behind. */
@@ -67,14 +40,13 @@ struct front_client {
 };
 
 struct front {
-	const struct front_end *end;
-	void *data; /* the front end's own */
+	struct fuse *fuse;
 	struct sim *sim;
 	struct tree *tree;
 	struct sim_world world;
-	bool no_smi; /* fuse: without the listener that SMI_EVENTS needs */
+	bool no_smi; /* without the listener that SMI_EVENTS needs */
 
-	int arena_fd; /* memfd, or the tmpfs file that stands for /dev/kfd */
+	int arena_fd; /* memfd */
 	int epoll_fd, signal_fd;
 	struct front_client *clients;
 	pid_t child; /* the command; its end ends the loop */
@@ -87,8 +59,8 @@ struct front {
 
 uint64_t front_now(void); /* CLOCK_MONOTONIC_RAW, nanoseconds */
 
-/* Makes the arena in a memfd (path NULL) or in that file, and fills front->world. */
-int front_arena(struct front *front, const char *path);
+/* Makes the arena in a memfd, and fills front->world. */
+int front_arena(struct front *front);
 
 void front_arena_free(struct front *front);
 

@@ -56,14 +56,14 @@ void fuse_gate_done(struct fuse *fuse)
 
 int fuse_gate_install(struct fuse *fuse)
 {
-	int r = seccomp_there() ? seccomp_install(fuse->pair[1], SECCOMP_CALLS_SMI) : 0;
+	int r = seccomp_there() ? seccomp_install(fuse->pair[1]) : 0;
 
 	return r == -EBUSY ? 0 : r;
 }
 
 int fuse_gate_give(struct front *front, uint64_t request, int fd)
 {
-	const struct fuse *fuse = front->data;
+	const struct fuse *fuse = front->fuse;
 
 	return request == fuse->gated ? seccomp_give(fuse->gate_fd, request, fd) : -EOPNOTSUPP;
 }
@@ -79,35 +79,35 @@ static bool is_kfd(const struct seccomp_notif *request)
 	       strcmp(basename(target), "kfd") == 0;
 }
 
+/* kfd_ioctl() copies the argument back whatever came of the call. */
 static int serve_call(struct fuse *fuse, const struct seccomp_notif *request,
 		      struct front_client *client)
 {
-	const struct seccomp gate = { .front = fuse->front, .listener_fd = fuse->gate_fd };
 	const struct sim_world *world = &fuse->front->world;
-	const struct seccomp_wait wait = {
-		.id = request->id,
-		.tid = (pid_t)request->pid,
-		.address = request->data.args[2],
-		.room = _IOC_SIZE(request->data.args[1]),
-	};
+	pid_t tid = (pid_t)request->pid;
+	uint64_t address = request->data.args[2];
+	size_t room = _IOC_SIZE(request->data.args[1]);
 	uint8_t argument[SIM_ARGUMENT_MAX] = { 0 };
 	int r;
 
-	r = world->read(world->userdata, wait.tid, wait.address, argument, wait.room);
-	if (!seccomp_waits(&gate, wait.id))
+	r = world->read(world->userdata, tid, address, argument, room);
+	if (!seccomp_waits(fuse->gate_fd, request->id))
 		return 0;
-	fuse->gated = wait.id;
+	fuse->gated = request->id;
 	r = r < 0 ? r
-		  : front_ioctl(fuse->front, client, NULL, wait.tid, wait.id,
-				(unsigned)request->data.args[1], argument, wait.room);
+		  : front_ioctl(fuse->front, client, NULL, tid, request->id,
+				(unsigned)request->data.args[1], argument, room);
 	fuse->gated = 0;
-	return seccomp_reply_call(&gate, &wait, r, argument);
+	if (!seccomp_waits(fuse->gate_fd, request->id))
+		return 0;
+	if (room > 0 && world->write(world->userdata, tid, address, argument, room) < 0)
+		r = -EFAULT;
+	return seccomp_reply(fuse->gate_fd, request->id, r, 0);
 }
 
 /* Who has not opened /dev/kfd itself goes on to FUSE, which refuses what is another's. */
 static int serve(struct fuse *fuse)
 {
-	const struct seccomp gate = { .listener_fd = fuse->gate_fd };
 	struct seccomp_notif request = { 0 };
 	struct front_client *client = NULL;
 
@@ -116,7 +116,8 @@ static int serve(struct fuse *fuse)
 	if (is_kfd(&request))
 		client = front_find(fuse->front, (pid_t)request.pid);
 	if (!client)
-		return seccomp_reply(&gate, request.id, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE);
+		return seccomp_reply(fuse->gate_fd, request.id, 0,
+				     SECCOMP_USER_NOTIF_FLAG_CONTINUE);
 	return serve_call(fuse, &request, client);
 }
 

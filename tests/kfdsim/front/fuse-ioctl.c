@@ -50,7 +50,7 @@ bool fuse_take_wait(struct fuse *fuse, uint64_t unique, size_t *ret_room)
 void fuse_answer(struct front *front, uint64_t unique, int result, const void *argument,
 		 size_t size)
 {
-	struct fuse *fuse = front->data;
+	struct fuse *fuse = front->fuse;
 	size_t room;
 
 	if (fuse_take_wait(fuse, unique, &room))

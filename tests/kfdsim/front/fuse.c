@@ -116,7 +116,7 @@ static int receive(struct fuse *fuse, struct fuse_request *ret)
 
 static int ready(struct front *front)
 {
-	struct fuse *fuse = front->data;
+	struct fuse *fuse = front->fuse;
 	struct fuse_request request;
 	int r = 0;
 
@@ -193,7 +193,7 @@ static const char *trouble(int error)
 	return strerror(-error);
 }
 
-static void fuse_free(struct fuse *fuse)
+void fuse_free(struct fuse *fuse)
 {
 	size_t room;
 
@@ -210,7 +210,7 @@ static void fuse_free(struct fuse *fuse)
 }
 DEFINE_CLEANUP(struct fuse *, fuse_free)
 
-static int start(struct front *front, char *why, size_t size)
+int fuse_start(struct front *front, char *why, size_t size)
 {
 	_cleanup_(fuse_freep) struct fuse *fuse = calloc(1, sizeof(*fuse));
 	static char root[] = "";
@@ -224,14 +224,14 @@ static int start(struct front *front, char *why, size_t size)
 	r = namespace_private(FRONT_SCRATCH, why, size);
 	if (r < 0)
 		return r;
-	r = front_arena(front, NULL);
+	r = front_arena(front);
 	r = r < 0 ? r : mount_files(fuse);
 	r = r < 0 ? r : shake_hands(fuse);
 	if (r < 0) {
 		snprintf(why, size, "%s", trouble(r));
 		return r;
 	}
-	front->data = TAKE_PTR(fuse);
+	front->fuse = TAKE_PTR(fuse);
 	return 0;
 }
 
@@ -239,33 +239,18 @@ static int enter(struct front *front)
 {
 	int r = namespace_cover(FRONT_SCRATCH, FRONT_SYSFS);
 
-	r = r < 0 || front->no_smi ? r : fuse_gate_install(front->data);
+	r = r < 0 || front->no_smi ? r : fuse_gate_install(front->fuse);
 	if (r < 0)
 		fprintf(stderr, "kfdsim: seccomp: %s\n", strerror(-r));
 	return r;
 }
 
-static int run(struct front *front, char *const command[])
+int fuse_run(struct front *front, char *const command[])
 {
-	struct fuse *fuse = front->data;
+	struct fuse *fuse = front->fuse;
 	int r;
 
 	r = fuse_gate_prepare(fuse);
 	r = r < 0 ? r : front_spawn(front, command, enter);
 	return r < 0 ? r : front_loop(front, fuse->epoll_fd, ready);
 }
-
-static void done(struct front *front)
-{
-	fuse_free(front->data);
-	front->data = NULL;
-}
-
-const struct front_end front_fuse = {
-	.name = "fuse",
-	.start = start,
-	.run = run,
-	.done = done,
-	.give = fuse_gate_give,
-	.answer = fuse_answer,
-};

@@ -61,7 +61,16 @@ struct fuse_request {
  * negative errno to reply with. */
 typedef int fuse_handler(struct fuse *fuse, const struct fuse_request *request);
 
-/* fuse.c. A client that has gone meanwhile is not an error. */
+/* Takes this process into its private mount namespace with FRONT_SCRATCH in it, makes the arena and fills
+ * front->world. A negative errno with a sentence in why where FUSE is not to be had here. */
+int fuse_start(struct front *front, char *why, size_t size);
+
+/* sim and tree are there: runs the command until it has ended. 0 and front->child_status,
+ * or a negative errno, said on stderr. */
+int fuse_run(struct front *front, char *const command[]);
+void fuse_free(struct fuse *fuse); /* whether it was run or not */
+
+/* A client that has gone meanwhile is not an error. */
 int fuse_reply(struct fuse *fuse, uint64_t unique, int error, const void *data, size_t size);
 
 /* Head and data as one answer. */
@@ -88,6 +97,8 @@ int fuse_gate_prepare(struct fuse *fuse);
 void fuse_gate_done(struct fuse *fuse);
 int fuse_gate_install(struct fuse *fuse); /* in the command's process */
 int fuse_gate_ready(struct fuse *fuse);
+
+/* A descriptor of this process for the one that sent the request: its number there, or a negative errno. */
 int fuse_gate_give(struct front *front, uint64_t request, int fd);
 
 /* What an open file is: fh of the protocol. */

@@ -15,19 +15,18 @@
 
 #include "util/base.h"
 #include "fake-sysfs.h"
-#include "kfdsim/front/front.h"
+#include "kfdsim/front/fuse.h"
 #include "kfdsim/program/machine.h"
 #include "kfdsim/program/options.h"
 
 #define EXIT_OWN 125
 #define EXIT_USAGE 2
 
-static const struct front_end *const ends[] = { &front_fuse, &front_seccomp };
-
 static void print_help(void)
 {
 	puts("kfdsim OPTION... -- COMMAND...\n\n"
-	     "Runs COMMAND on emulated AMD GPUs, in a mount namespace of its own.\n\n"
+	     "Runs COMMAND on emulated AMD GPUs, in a mount namespace of its own. Needs root and\n"
+	     "FUSE with passthrough (Linux 6.9).\n\n"
 	     "  --gpu PROFILE     a card as gpuarb's profiles describe it; once for each\n"
 	     "  --profiles DIR    where they are (" KFDSIM_PROFILES ")\n"
 	     "  --fail SPEC       a fault, as control takes it: IOCTL:N:ERRNO[:PID], gone:GPU,\n"
@@ -38,34 +37,11 @@ static void print_help(void)
 	     "                    of a driver that was built outside of the kernel (DKMS); none\n"
 	     "  --no-smi          no SMI events; the command can use seccomp notification\n"
 	     "  --timing          kernels take time (a model)\n"
-	     "  --front NAME      how: fuse (needs root and Linux 6.9) or seccomp (Linux 5.19);\n"
-	     "                    the first that can be had\n"
 	     "  --help\n\n"
 	     "Inside, /sys/kernel/debug/kfdsim/state is what happened, as JSON; what is written\n"
 	     "to control there are faults. Exit status: the command's; 125 where kfdsim failed,\n"
 	     "126 and 127 where the command could not be run or found, 2 for a wrong command\n"
 	     "line.");
-}
-
-/* The first way that can be had, or the one that was asked for. */
-static int start_front(struct front *front, const struct options *options)
-{
-	char why[ARRAY_SIZE(ends)][FRONT_WHY] = { 0 };
-	int r = -EINVAL;
-
-	for (size_t i = 0; i < ARRAY_SIZE(ends) && r < 0; i++) {
-		if (options->front && strcmp(options->front, ends[i]->name) != 0)
-			continue;
-		front->end = ends[i];
-		r = ends[i]->start(front, why[i], sizeof(why[i]));
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(ends) && r < 0; i++)
-		if (*why[i])
-			fprintf(stderr, "kfdsim: --front %s: %s\n", ends[i]->name, why[i]);
-	if (!front->end)
-		fprintf(stderr, "kfdsim: --front %s: there is no such; --help lists them\n",
-			options->front);
-	return front->end ? r : -ENOENT;
 }
 
 static int make_machine(struct machine *machine, const struct options *options)
@@ -120,7 +96,6 @@ static int make_sim(struct front *front, const struct options *options)
 		return r;
 	}
 	sim_set_places(front->sim, true);
-	tree_set_front(front->tree, front->end->name);
 	return 0;
 }
 
@@ -132,16 +107,17 @@ static int status_of(const struct front *front)
 
 static int run(struct front *front, const struct options *options)
 {
+	char why[FRONT_WHY] = "";
 	int r;
 
 	front->no_smi = options->no_smi;
-	r = start_front(front, options);
-	if (r == -ENOENT && !front->end)
-		return EXIT_USAGE;
+	r = fuse_start(front, why, sizeof(why));
+	if (r < 0)
+		fprintf(stderr, "kfdsim: %s\n", why);
 	r = r < 0 ? r : make_sim(front, options);
 	if (r == 0 && apply_faults(front, options) < 0)
 		return EXIT_USAGE;
-	r = r < 0 ? r : front->end->run(front, options->command);
+	r = r < 0 ? r : fuse_run(front, options->command);
 	return r < 0 ? EXIT_OWN : status_of(front);
 }
 

@@ -249,7 +249,6 @@ static int cover_debug(const char *scratch)
 	if (chdir(scratch) < 0)
 		return fail("go to", scratch);
 	r = cover(scratch);
-	r = r < 0 || strcmp(scratch, DEBUG) == 0 ? r : cover(DEBUG);
 	r = r < 0 ? r : bind_directory("files/debug/kfd", DEBUG "/kfd");
 	return r < 0 ? r : bind_directory("files/debug/kfdsim", DEBUG "/kfdsim");
 }

@@ -18,7 +18,7 @@ int namespace_private(const char *scratch, char *why, size_t size);
  * In a child, in a namespace of its own again: puts scratch/files, which has dev/, kfd/ and
  * debug/ as in tree.h, at the kernel's paths, and sysfs/module/amdgpu where it exists. A machine whose
  * sysfs has no processor cache gets one, because libhsakmt finds no GPU without.
- * scratch itself is covered by an empty directory, with the emulator's debugfs in it where
- * it is /sys/kernel/debug. The working directory stays.
+ * scratch, which is /sys/kernel/debug, is covered by an empty directory with the emulator's debugfs in it.
+ * The working directory stays.
  */
 int namespace_cover(const char *scratch, const char *sysfs);

@@ -45,7 +45,6 @@ static int take(struct options *options, int option, const char *value)
 	case 'm': options->timing = true; return 0;
 	case 'v': options->module_version = value; return 0;
 	case 's': options->no_smi = true; return 0;
-	case 'r': options->front = value; return 0;
 	case 'p': options->profiles = value; return 0;
 	case 'k': return take_kfd(options, value);
 	case 'h': options->help = true; return 0;
@@ -77,7 +76,6 @@ int options_parse(struct options *options, int argc, char *argv[])
 		{ "module-version", required_argument, NULL, 'v' },
 		{ "timing", no_argument, NULL, 'm' },
 		{ "no-smi", no_argument, NULL, 's' },
-		{ "front", required_argument, NULL, 'r' },
 		{ "profiles", required_argument, NULL, 'p' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },

@@ -17,7 +17,6 @@ struct options {
 	const char *faults[OPTIONS_FAULTS];
 	size_t n_faults;
 	const char *module_version; /* NULL: the module has none, as in Linux */
-	const char *front;          /* NULL: the first that can be had */
 	unsigned kfd_minor;         /* 0: as of Linux 6.1 */
 	bool timing, no_smi, help;
 	char **command;

@@ -24,7 +24,7 @@ static struct json_object *read_state(const struct sim *sim)
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
-	CHECK(out && state_print(sim, "test", out) == 0 && fclose(out) == 0);
+	CHECK(out && state_print(sim, out) == 0 && fclose(out) == 0);
 	CHECK(size > 0 && text[size - 1] == '\n');
 	object = json_tokener_parse(text);
 	CHECK(object);

@@ -120,9 +120,7 @@ TEST_WITH(tree_of_an_idle_machine_has_these_files, struct grove *grove)
 	grove->sim->kfd_minor = KFD_LINUX_6_12;
 	CHECK(strcmp(text(grove, "debug/kfd/mem_limit"),
 		     "System mem used 5M out of 62976M\nTTM mem used 0M out of 32768M\n") == 0);
-	CHECK(strstr(text(grove, "debug/kfdsim/state"), "\"front\": \"none\""));
-	tree_set_front(grove->tree, "fuse");
-	CHECK(strstr(text(grove, "debug/kfdsim/state"), "\"front\": \"fuse\""));
+	CHECK(strstr(text(grove, "debug/kfdsim/state"), "\"processes\""));
 }
 
 TEST_WITH(invalid_paths_do_not_exist, struct grove *grove)

@@ -216,7 +216,7 @@ static struct json_object *process_object(const struct sim *sim,
 	return object;
 }
 
-static struct json_object *state_object(const struct sim *sim, const char *front)
+static struct json_object *state_object(const struct sim *sim)
 {
 	struct json_object *object = json_object_new_object();
 	struct json_object *gpus = json_object_new_array(), *processes = json_object_new_array();
@@ -227,7 +227,6 @@ static struct json_object *state_object(const struct sim *sim, const char *front
 	     p = p->next)
 		json_object_array_add(processes, process_object(sim, p));
 	put_bool(object, "timing", sim->timing);
-	put_text(object, "front", front);
 	put_number(object, "topology_generation", sim->topology_generation);
 	put_number(object, "forgotten", sim->record ? sim->record->forgotten : 0);
 	put(object, "gpus", gpus);
@@ -235,9 +234,9 @@ static struct json_object *state_object(const struct sim *sim, const char *front
 	return object;
 }
 
-int state_print(const struct sim *sim, const char *front, FILE *out)
+int state_print(const struct sim *sim, FILE *out)
 {
-	struct json_object *object = state_object(sim, front);
+	struct json_object *object = state_object(sim);
 	const char *text = json_object_to_json_string_ext(
 		object,
 		JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE);

@@ -43,7 +43,7 @@ void debugfs_dump(FILE *out, const char *indent, const uint32_t *words, size_t n
 /* ---- state-json.c ---- */
 
 /* debug/kfdsim/state. -ENOMEM. */
-int state_print(const struct sim *sim, const char *front, FILE *out);
+int state_print(const struct sim *sim, FILE *out);
 
 /* ---- dispatches.c: debug/kfdsim/dispatches ---- */
 void dispatches_print(const struct sim *sim, FILE *out);

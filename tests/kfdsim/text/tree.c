@@ -13,7 +13,6 @@
 struct tree {
 	struct sim *sim;
 	struct topology *topology;
-	const char *front;
 };
 
 enum maker { NOBODY, MQDS, HQDS, RLS, MEM_LIMIT, STATE, DISPATCHES };
@@ -55,7 +54,6 @@ int tree_new(struct sim *sim, const char *topology, struct tree **ret)
 	if (r < 0)
 		return r;
 	tree->sim = sim;
-	tree->front = "none";
 	*ret = TAKE_PTR(tree);
 	return 0;
 }
@@ -66,11 +64,6 @@ struct tree *tree_free(struct tree *tree)
 		topology_free(tree->topology);
 	free(tree);
 	return NULL;
-}
-
-void tree_set_front(struct tree *tree, const char *name)
-{
-	tree->front = name;
 }
 
 /* What follows prefix/ in path, "" for prefix itself, or NULL. */
@@ -185,7 +178,7 @@ static int print_fixed(const struct tree *tree, enum maker maker, FILE *out)
 	case HQDS: debugfs_hqds(tree->sim, tree->topology, out); return 0;
 	case RLS: debugfs_rls(tree->sim, tree->topology, out); return 0;
 	case MEM_LIMIT: debugfs_mem_limit(tree->sim, out); return 0;
-	case STATE: return state_print(tree->sim, tree->front, out);
+	case STATE: return state_print(tree->sim, out);
 	case DISPATCHES: dispatches_print(tree->sim, out); return 0;
 	default: return -EINVAL;
 	}

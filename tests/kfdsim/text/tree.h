@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The files of the emulated kernel, by path below one root, for the front ends:
+ * The files of the emulated kernel, by path below one root, for the front end:
  *
  *	dev/kfd, dev/dri/renderD128…             devices
  *	kfd/topology/…                          from the topology directory
@@ -29,9 +29,6 @@ struct tree;
  * outlives the tree. -ENOENT and the like: there is no topology/nodes. */
 int tree_new(struct sim *sim, const char *topology, struct tree **ret);
 struct tree *tree_free(struct tree *tree);
-
-/* What the state says of how clients come here: "fuse", "seccomp"; kept, not copied. */
-void tree_set_front(struct tree *tree, const char *name);
 
 enum tree_kind tree_find(struct tree *tree, const char *path);
 
