@@ -139,9 +139,8 @@ static sd_bus_message *ask_for(struct history *h, enum kind kind)
 {
 	if (kind == BORROWER)
 		return ask_to_borrow(h->crowd, LEND_LEAST, LEND_CUS, 1);
-	return with(call_arbiter(h->stage.bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u",
-		    4U << pick(h, 2), "queues", "u", 1, 2, "start-inactive", "b", kind == LENDER,
-		    "wait-usec", "t", UINT64_C(1));
+	return ask_for(h->stage.bus, "cus=%u queues=1; start-inactive=%d wait-usec=1",
+		       4U << pick(h, 2), kind == LENDER);
 }
 
 static void reserve_it(struct history *h, struct holder *holder)

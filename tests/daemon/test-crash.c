@@ -18,14 +18,12 @@ NEEDS(daemon_missing);
 
 static sd_bus_message *ask_gang(sd_bus *bus)
 {
-	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 2, 1, "cus", "u", 15, 1, "cus",
-		    "u", 30, 0);
+	return ask_for(bus, "cus=15 | cus=30");
 }
 
 static sd_bus_message *ask_waiting(sd_bus *bus, unsigned cus, uint64_t usec)
 {
-	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", cus, 1,
-		    "wait-usec", "t", usec);
+	return ask_for(bus, "cus=%u; wait-usec=%" PRIu64, cus, usec);
 }
 
 static void hold_all(struct stage *stage)

@@ -149,8 +149,7 @@ TEST(one_user_can_have_half_of_the_holders)
 		       "max-holders"));
 	CHECK(is_error(call(ask(user, "Reserve", 15)), GPUARB_ERROR_TOO_MANY_LEASES,
 		       "max-holders"));
-	answer = call(with(call_arbiter(user, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", 60, 1,
-			   "wait-usec", "t", UINT64_MAX));
+	answer = call(ask_for(user, "cus=60; wait-usec=forever"));
 	CHECK(sd_bus_message_has_signature(answer, "s")); /* that no GPU has room is no reason */
 	CHECK(is_error(answer, GPUARB_ERROR_TOO_MANY_LEASES, "max-holders"));
 	CHECK(gpu_number(bus, "CusFree") == 45);

@@ -83,13 +83,10 @@ static void request(struct stage *s, struct held *held)
 
 	*held = (struct held){ .asked = true, .bus = bus };
 	if (kind == 0)
-		call_send(with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u", cus,
-			       "exact", "b", 1, 1, "wait-usec", "t", wait),
+		call_send(ask_for(bus, "cus=%u exact=1; wait-usec=%" PRIu64, cus, wait),
 			  &held->answer);
 	else if (kind == 1)
-		call_send(with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", cus,
-			       1, "class", "s", "guaranteed"),
-			  &held->answer);
+		call_send(ask_for(bus, "cus=%u; class=guaranteed", cus), &held->answer);
 	else if (kind < 5 || s->n_idlers == 0)
 		call_send(ask_to_borrow(bus, cus, cus + below(s, 30), wait), &held->answer);
 	else {

@@ -25,8 +25,8 @@ NEEDS(daemon_missing);
 static struct live_lease reserve_cus(sd_bus *bus, const struct filtered *process, unsigned cus,
 				     unsigned queues)
 {
-	return granted(call(with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u", cus,
-				 "queues", "u", queues, 1, "process", "h", process->pidfd)));
+	return granted(
+		call(ask_for(bus, "cus=%u queues=%u; process=%d", cus, queues, process->pidfd)));
 }
 
 static struct live_lease reserve_for(sd_bus *bus, const struct filtered *process, unsigned queues)
@@ -198,8 +198,7 @@ TEST(what_is_no_listener_is_refused)
 	lease = reserve_for(machine.bus, &process, 3);
 	CHECK(is_error(call(cap(machine.bus, lease.path, null)), GPUARB_ERROR_INVALID_REQUEST,
 		       "listener"));
-	wait = waiting(call(with(call_arbiter(machine.bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus",
-				 "u", 60, 1, "wait-usec", "t", UINT64_MAX)));
+	wait = waiting(call(ask_for(machine.bus, "cus=60; wait-usec=forever")));
 	CHECK(is_error(call(cap(machine.bus, wait.path, process.listener)),
 		       GPUARB_ERROR_INVALID_STATE, "granted"));
 	other_user = rig_connect(&machine.rig, STRANGER);

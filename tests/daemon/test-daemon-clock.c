@@ -75,8 +75,7 @@ TEST(neither_suspend_nor_a_new_date_triggers_the_watchdog)
 	arrive(&rig, "100000000000");
 	bus = rig_connect(&rig, 0);
 	reserve(bus, 60);
-	waiting(call(with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", 60, 1,
-			  "wait-usec", "t", UINT64_C(3600000000)))); /* a deadline */
+	waiting(call(ask_for(bus, "cus=60; wait-usec=3600000000"))); /* a deadline */
 	timers = timers_of(rig.daemon);
 	CHECK(timers.watchdog == 1 && timers.boottime > 0 && timers.others == 0);
 }
@@ -124,8 +123,7 @@ static bool clocks_can_jump(void)
 
 static struct live_lease wait_for(sd_bus *bus, uint64_t usec)
 {
-	return waiting(call(with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", 60,
-				 1, "wait-usec", "t", usec)));
+	return waiting(call(ask_for(bus, "cus=60; wait-usec=%" PRIu64, usec)));
 }
 
 static void start_in(struct rig *rig, unsigned ahead)

@@ -30,8 +30,8 @@ static void arrive(struct stage *stage, const char *settings)
 
 static sd_bus_message *ask_for(sd_bus *bus, unsigned cus, uint64_t wait_usec)
 {
-	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u", cus, "queues",
-		    "u", 2, 2, "wait-usec", "t", wait_usec, "class", "s", "guaranteed");
+	return ask_for(bus, "cus=%u queues=2; wait-usec=%" PRIu64 " class=guaranteed", cus,
+		       wait_usec);
 }
 
 /* Waits until the daemon has the lease of a call that was sent on this connection. */
@@ -150,9 +150,7 @@ TEST_WITH(a_client_that_disconnects_before_its_answer_leaves_no_lease_of_another
 	pid_t pid = idler(0, &pidfd);
 
 	client = rig_connect(&s->rig, 0);
-	call_send(with(call_arbiter(client, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u", 30,
-		       "queues", "u", 2, 2, "process", "h", pidfd, "class", "s", "guaranteed"),
-		  &answer);
+	call_send(ask_for(client, "cus=30 queues=2; process=%d class=guaranteed", pidfd), &answer);
 	CHECK(sd_bus_flush(client) >= 0);
 	await_added(s, 2);
 	leave(client);
@@ -171,9 +169,7 @@ static void send_many(sd_bus *bus, struct answer *answers, unsigned n)
 {
 	CHECK(sd_bus_set_method_call_timeout(bus, 10 * 60 * UINT64_C(1000000)) >= 0);
 	for (unsigned i = 0; i < n; i++)
-		call_send(with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 3, "cus", "u", 30,
-			       "isolation", "s", "shared", "queues", "u", 1, 1, "class", "s",
-			       "besteffort"),
+		call_send(ask_for(bus, "cus=30 isolation=shared queues=1; class=besteffort"),
 			  &answers[i]);
 }
 

@@ -665,9 +665,7 @@ TEST(a_waiting_lease_is_not_granted_after_a_start_before_the_first_read_of_descr
 	rig_start_managed(&s.machine.rig, options, "--store-max=64");
 	machine_connect(&s.machine);
 	CHECK(is_refused(call(ask(s.machine.bus, "Plan", 15)))); /* it waits for the first read */
-	lease = waiting(
-		call(with(call_arbiter(s.machine.bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u",
-			  15, 2, "class", "s", "guaranteed", "wait-usec", "t", UINT64_MAX)));
+	lease = waiting(call(ask_for(s.machine.bus, "cus=15; class=guaranteed wait-usec=forever")));
 	rig_await_stored(&s.machine.rig, 1);
 	rig_down(&s.machine.rig);
 	CHECK(unlink(rig_path(&s.machine.rig, MQDS)) == 0);

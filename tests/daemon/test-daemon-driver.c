@@ -222,8 +222,7 @@ TEST_WITH(nothing_is_granted_on_a_gpu_that_is_being_reset, struct stage *s)
 	AWAIT(s->machine.bus, events(s, "reset") == 1);
 	CHECK(is_error(call(ask(s->machine.bus, "Reserve", 15)), GPUARB_ERROR_NO_CAPACITY,
 		       "resets"));
-	lease = waiting(call(with(call_arbiter(s->machine.bus, "Reserve"), "aa{sv}a{sv}", 1, 1,
-				  "cus", "u", 15, 1, "wait-usec", "t", UINT64_MAX)));
+	lease = waiting(call(ask_for(s->machine.bus, "cus=15; wait-usec=forever")));
 	tell(s->urgent, "4 1\n");
 	await_record(lease.holder, GPUARB_RECORD_GRANTED);
 	close(lease.holder);

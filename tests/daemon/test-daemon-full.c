@@ -97,9 +97,7 @@ static void reserve_without_room(void)
 	listen_in(bus, &told);
 	borrower = borrow(crowd);
 	pid = idler(0, &fd);
-	call_send(with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u", 30, "queues",
-		       "u", 2, 2, "class", "s", "guaranteed", "process", "h", fd),
-		  &answer);
+	call_send(ask_for(bus, "cus=30 queues=2; class=guaranteed process=%d", fd), &answer);
 	AWAIT(bus, told.added == 2);
 	small_fs_fill(&rig, 0);
 	CHECK(is_error(acknowledge(crowd, &borrower, 2), GPUARB_ERROR_NOT_SAVED, strerror(ENOSPC)));
@@ -158,10 +156,8 @@ static void pair_start(struct pair *pair)
 	rig_start_managed(&pair->rig, hardware, "--store-max=64");
 	pair->root = rig_connect(&pair->rig, 0);
 	pair->crowd = rig_connect(&pair->rig, STRANGER);
-	pair->rt = reserved(
-		call(with(call_arbiter(pair->root, "Reserve"), "aa{sv}a{sv}", 1, 3, "gpu", "s", "0",
-			  "cus", "u", 15, "queues", "u", 1, 1, "start-inactive", "b", 1)),
-		"inactive");
+	pair->rt = reserved(call(ask_for(pair->root, "gpu=0 cus=15 queues=1; start-inactive=1")),
+			    "inactive");
 	pair->borrower = borrow_everywhere(pair->crowd);
 }
 

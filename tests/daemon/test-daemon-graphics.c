@@ -231,8 +231,7 @@ TEST(a_realtime_request_is_refused_where_a_process_draws_and_granted_afterwards)
 	pid = drawer(SECOND_NSEC);
 	snprintf(says, sizeof(says), "pid %d (", pid);
 	CHECK(is_error(call(ask(s.machine.bus, "Reserve", 15)), GPUARB_ERROR_NO_CAPACITY, says));
-	lease = waiting(call(with(call_arbiter(s.machine.bus, "Reserve"), "aa{sv}a{sv}", 1, 1,
-				  "cus", "u", 15, 1, "wait-usec", "t", UINT64_MAX)));
+	lease = waiting(call(ask_for(s.machine.bus, "cus=15; wait-usec=forever")));
 	CHECK(lease_says(s.machine.bus, lease.path, "Reason", "draws"));
 	end_process(pid);
 	procfs_process_gone(&s.procfs, pid);
@@ -373,8 +372,7 @@ TEST(slow_reader_of_user_queues_delays_realtime_requests_once)
 	rig_write(&s.machine.rig, DRI "device/name",
 		  "amdgpu dev=0000:03:00.0 unique=0000:03:00.0\n");
 	CHECK(mkfifo(rig_path(&s.machine.rig, DRI "queue_1/mqd_info"), 0600) == 0);
-	CHECK(is_fine(call(with(call_arbiter(s.machine.bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus",
-				"u", 16, 1, "class", "s", "besteffort"))));
+	CHECK(is_fine(call(ask_for(s.machine.bus, "cus=16; class=besteffort"))));
 	CHECK(is_refused("unknown"));
 	halt();
 }
@@ -399,8 +397,8 @@ TEST(vram_that_drm_counts_beyond_what_a_lease_declared_is_not_free)
 	boot("warn", true);
 	total = vram_free();
 	pid = idler(0, &fd);
-	lease = granted(call(with(call_arbiter(s.machine.bus, "Reserve"), "aa{sv}a{sv}", 1, 2,
-				  "cus", "u", 15, "vram", "t", 200 * MIB, 1, "process", "h", fd)));
+	lease = granted(
+		call(ask_for(s.machine.bus, "cus=15 vram=%" PRIu64 "; process=%d", 200 * MIB, fd)));
 	CHECK(vram_free() == total - 200 * MIB);
 	procfs_process(&s.procfs, pid, 0);
 	procfs_client(&s.procfs, pid, 5, &client);

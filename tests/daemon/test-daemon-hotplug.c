@@ -12,14 +12,12 @@ NEEDS(daemon_missing);
 
 static sd_bus_message *ask_on(sd_bus *bus, const char *gpu, unsigned cus, uint64_t wait_usec)
 {
-	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "gpu", "s", gpu, "cus", "u",
-		    cus, 1, "wait-usec", "t", wait_usec);
+	return ask_for(bus, "gpu=%s cus=%u; wait-usec=%" PRIu64, gpu, cus, wait_usec);
 }
 
 static sd_bus_message *ask_gang(sd_bus *bus)
 {
-	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 2, 1, "cus", "u", 15, 1, "cus",
-		    "u", 15, 0);
+	return ask_for(bus, "cus=15 | cus=15");
 }
 
 struct leases {

@@ -55,8 +55,7 @@ static void arrive_with(struct stage *s, const char *keys, const char *policy)
 	start(s);
 	machine_connect(&s->machine);
 	s->bus = rig_connect(&s->machine.rig, STRANGER);
-	s->lease = granted(call(with(call_arbiter(s->bus, "Reserve"), "aa{sv}a{sv}", 1, 3, "gpu",
-				     "s", "0", "cus", "u", 15, "queues", "u", 2, 0)));
+	s->lease = granted(call(ask_for(s->bus, "gpu=0 cus=15 queues=2")));
 }
 
 static void arrive(struct stage *s, const char *policy)

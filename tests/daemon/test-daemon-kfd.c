@@ -224,9 +224,7 @@ TEST(without_a_gpu_no_request_fits)
 
 	machine_build(&machine, 0);
 	machine_boot(&machine);
-	CHECK(is_error(call(with(call_arbiter(machine.bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus",
-				 "u", 1, 0)),
-		       GPUARB_ERROR_NEVER_FITS, ""));
+	CHECK(is_error(call(ask_for(machine.bus, "cus=1")), GPUARB_ERROR_NEVER_FITS, ""));
 	CHECK(is_error(call(ask(machine.bus, "Reserve", 1)), GPUARB_ERROR_NO_SUCH_GPU, "0"));
 	machine_halt(&machine);
 }

@@ -133,9 +133,7 @@ TEST_WITH(a_borrower_grows_back_when_a_lease_is_released, struct stage *s)
 	arrive(s, PATIENT GROW_SOON "audit-interval = 1h\n");
 	borrower = borrow(s->crowd);
 	for (uint64_t generation = 2; generation < 8; generation += 2) {
-		call_send(with(call_arbiter(s->bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", 15,
-			       0),
-			  &answer);
+		call_send(ask_for(s->bus, "cus=15"), &answer);
 		CHECK(sd_bus_flush(s->bus) >= 0);
 		await_generation(borrower.holder, generation);
 		CHECK(is_fine(acknowledge(s->crowd, &borrower, generation)));
@@ -161,8 +159,7 @@ TEST_WITH(borrowers_get_their_cus_back_when_a_request_is_cancelled, struct stage
 	arrive(s, PATIENT GROW_SOON "audit-interval = 1h\n");
 	borrower = borrow(s->crowd);
 	caller = rig_connect(&s->rig, 0);
-	call_send(with(call_arbiter(caller, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", 15, 0),
-		  &answer);
+	call_send(ask_for(caller, "cus=15"), &answer);
 	CHECK(sd_bus_flush(caller) >= 0);
 	await_generation(borrower.holder, 2);
 	leave(caller);

@@ -20,14 +20,12 @@ struct stage {
 
 static sd_bus_message *ask_engine(sd_bus *bus, uint64_t wait_usec)
 {
-	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 3, "cus", "u", 15,
-		    "shader-engines", "u", 1, "exact", "b", 1, 1, "wait-usec", "t", wait_usec);
+	return ask_for(bus, "cus=15 shader-engines=1 exact=1; wait-usec=%" PRIu64, wait_usec);
 }
 
 static struct live_lease fill(sd_bus *bus, unsigned cus)
 {
-	return granted(call(with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", cus,
-				 1, "class", "s", "guaranteed")));
+	return granted(call(ask_for(bus, "cus=%u; class=guaranteed", cus)));
 }
 
 static struct live_lease take(sd_bus *bus, unsigned cus)
@@ -125,9 +123,7 @@ TEST(a_request_is_decided_anew_if_only_the_first_of_its_moves_was_saved)
 		close(fillers[i].holder);
 	AWAIT(s.bus, s.told.removed == 4);
 	spoil(&s.rig, &second);
-	call_send(with(call_arbiter(s.bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "shader-engines", "u",
-		       2, "cus-min", "u", 16, 0),
-		  &answer);
+	call_send(ask_for(s.bus, "shader-engines=2 cus-min=16"), &answer);
 	follow_move(&s, &first); /* it may be granted some of the CUs that this one leaves */
 	AWAIT(s.bus, answer.came);
 	lease = granted(answer.m);
@@ -148,8 +144,7 @@ TEST(moves_continue_after_the_daemon_was_killed_between_the_steps)
 	for (unsigned before = 0; before < 2; before++) {
 		arrive(&s);
 		for (unsigned i = 0; i < 5; i++) /* they have their turns before it */
-			waiting(call(with(call_arbiter(s.bus, "Reserve"), "aa{sv}a{sv}", 1, 1,
-					  "cus", "u", 60, 1, "wait-usec", "t", HOUR_USEC)));
+			waiting(call(ask_for(s.bus, "cus=60; wait-usec=%" PRIu64, HOUR_USEC)));
 		lease = waiting(call(ask_engine(s.bus, HOUR_USEC)));
 		CHECK(moves(&s, &s.small) == 1);
 		if (before)

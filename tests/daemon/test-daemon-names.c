@@ -29,8 +29,7 @@ static void arrive_with_names(struct rig *rig, sd_bus **ret, sd_bus **ret_user)
 
 static sd_bus_message *plan_guaranteed(sd_bus *user)
 {
-	return with(call_arbiter(user, "Plan"), "aa{sv}a{sv}", 1, 1, "cus", "u", 15, 1, "class",
-		    "s", "guaranteed");
+	return with_request(call_arbiter(user, "Plan"), "cus=15; class=guaranteed");
 }
 
 static bool is_granted(sd_bus *user)

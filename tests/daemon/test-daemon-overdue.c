@@ -23,8 +23,7 @@ static void settle_in(struct stage *stage)
 	stage->bus = rig_connect(&stage->rig, 0);
 	stage->crowd = rig_connect(&stage->rig, STRANGER);
 	listen_in(stage->bus, &stage->told);
-	stage->other = granted(call(with(call_arbiter(stage->crowd, "Reserve"), "aa{sv}a{sv}", 1, 3,
-					 "gpu", "s", "0", "cus", "u", 4, "queues", "u", 2, 0)));
+	stage->other = granted(call(ask_for(stage->crowd, "gpu=0 cus=4 queues=2")));
 	stage->rt = keep_inactive(stage->bus, 15);
 	stage->borrower = borrow(stage->crowd);
 	CHECK(part_of(stage->bus, &stage->borrower).cus > 41); /* that is some of what is kept */

@@ -16,9 +16,7 @@ struct stage {
 
 static struct live_lease keep_exclusive(sd_bus *bus)
 {
-	return reserved(call(with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u", 15,
-				  "queues", "u", 2, 2, "start-inactive", "b", 1, "exclusive", "s",
-				  "active")),
+	return reserved(call(ask_for(bus, "cus=15 queues=2; start-inactive=1 exclusive=active")),
 			"inactive");
 }
 

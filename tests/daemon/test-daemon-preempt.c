@@ -27,8 +27,7 @@ static void arrive(struct stage *stage, const char *grace, const char *preempt)
 
 static sd_bus_message *ask_for(sd_bus *bus, unsigned cus, uint64_t wait_usec)
 {
-	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", cus, 2,
-		    "wait-usec", "t", wait_usec, "class", "s", "realtime");
+	return ask_for(bus, "cus=%u; wait-usec=%" PRIu64 " class=realtime", cus, wait_usec);
 }
 
 /* Both sides name the other lease in their reasons. */
@@ -89,9 +88,7 @@ TEST_WITH(a_preemption_continues_after_the_daemon_was_killed, struct stage *s)
 	CHECK(lease_number(s->bus, &s->lease, "Deadline") == deadline);
 	CHECK(lease_says(s->bus, lease.path, "Reason", id_text(s->lease.id)));
 	/* Lower classes stay barred from the GPU, and a cancelled request still gives back. */
-	CHECK(is_error(call(with(call_arbiter(s->crowd, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u",
-				 1, 0)),
-		       GPUARB_ERROR_NO_CAPACITY, ""));
+	CHECK(is_error(call(ask_for(s->crowd, "cus=1")), GPUARB_ERROR_NO_CAPACITY, ""));
 	CHECK(is_fine(acknowledge(s->crowd, &s->lease, record.record.generation)));
 	CHECK(await_record(lease.holder, GPUARB_RECORD_GRANTED).partitions[0].cus == 30);
 }
@@ -150,8 +147,7 @@ static void reserve_requeue(struct stage *stage)
 {
 	close(stage->lease.holder);
 	AWAIT(stage->bus, stage->told.removed == 1);
-	stage->lease = granted(call(with(call_arbiter(stage->crowd, "Reserve"), "aa{sv}a{sv}", 1, 1,
-					 "cus", "u", 60, 1, "requeue", "b", 1)));
+	stage->lease = granted(call(ask_for(stage->crowd, "cus=60; requeue=1")));
 }
 
 TEST_WITH(a_lease_with_requeue_waits_under_its_id_until_the_other_lease_ends, struct stage *s)

@@ -15,9 +15,8 @@ static sd_bus_message *ask_on(sd_bus *bus, unsigned cus, int process)
 	sd_bus_message *m = call_arbiter(bus, "Reserve");
 
 	if (process < 0)
-		return with(m, "aa{sv}a{sv}", 1, 2, "gpu", "s", GPU, "cus", "u", cus, 0);
-	return with(m, "aa{sv}a{sv}", 1, 2, "gpu", "s", GPU, "cus", "u", cus, 1, "process", "h",
-		    process);
+		return with_request(m, "gpu=%s cus=%u", GPU, cus);
+	return with_request(m, "gpu=%s cus=%u; process=%d", GPU, cus, process);
 }
 
 /* Two GPUs, and a lease of a process that uses the second. */

@@ -16,8 +16,7 @@ struct stage {
 
 static struct live_lease take_some(sd_bus *bus, unsigned cus)
 {
-	return granted(call(with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u", cus,
-				 "queues", "u", 2, 0)));
+	return granted(call(ask_for(bus, "cus=%u queues=2", cus)));
 }
 
 static void arrive(struct stage *stage)
@@ -102,9 +101,9 @@ TEST(a_revoking_lease_can_only_be_released)
 	for (unsigned closed = 0; closed < 2; closed++) {
 		arrive(&s);
 		CHECK(is_fine(take_away(s.bus, &s.lease, HOUR_USEC, "")));
-		CHECK(is_error(call(with(call_lease(s.owner, s.lease.path, "Resize"), "aa{sv}a{sv}",
-					 1, 1, "cus", "u", 30, 0)),
-			       GPUARB_ERROR_INVALID_STATE, "revoking"));
+		CHECK(is_error(
+			call(with_request(call_lease(s.owner, s.lease.path, "Resize"), "cus=30")),
+			GPUARB_ERROR_INVALID_STATE, "revoking"));
 		if (closed)
 			close(s.lease.holder);
 		else

@@ -21,8 +21,8 @@ struct crowd {
 
 static struct live_lease wait_in(struct crowd *crowd, unsigned cus, uint64_t vram)
 {
-	return waiting(call(with(call_arbiter(crowd->user, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus",
-				 "u", cus, "vram", "t", vram, 1, "wait-usec", "t", UINT64_MAX)));
+	return waiting(call(
+		ask_for(crowd->user, "cus=%u vram=%" PRIu64 "; wait-usec=forever", cus, vram)));
 }
 
 /* last: the CUs for which the last lease waits; the others wait for all. */
@@ -78,7 +78,7 @@ static void ask_async(sd_bus_message *m, struct reply *ret)
 
 static sd_bus_message *ask_cus(sd_bus *bus, unsigned cus)
 {
-	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", cus, 0);
+	return ask_for(bus, "cus=%u", cus);
 }
 
 /* The time of gpuarbd that a user was charged. */

@@ -262,8 +262,7 @@ TEST(first_decision_after_a_time_without_use_knows_new_queues)
 	static struct unused u;
 
 	unused_arrive(&u);
-	CHECK(is_error(call(with(call_arbiter(u.victim, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u",
-				 1, "queues", "u", u.slots, 0)),
+	CHECK(is_error(call(ask_for(u.victim, "cus=1 queues=%u", u.slots)),
 		       GPUARB_ERROR_NO_CAPACITY, "5 queues"));
 	unused_depart(&u);
 }

@@ -61,15 +61,14 @@ static void depart(struct scene *s)
 
 static struct live_lease reserve_queues(struct scene *s, unsigned queues, unsigned sdma_queues)
 {
-	return granted(call(with(call_arbiter(s->machine.bus, "Reserve"), "aa{sv}a{sv}", 1, 3,
-				 "cus", "u", 15, "queues", "u", queues, "sdma-queues", "u",
-				 sdma_queues, 1, "process", "h", s->fd)));
+	return granted(call(ask_for(s->machine.bus, "cus=15 queues=%u sdma-queues=%u; process=%d",
+				    queues, sdma_queues, s->fd)));
 }
 
 static sd_bus_message *resize_queues(struct scene *s, unsigned queues)
 {
-	return call(with(call_lease(s->machine.bus, s->lease.path, "Resize"), "aa{sv}a{sv}", 1, 2,
-			 "cus", "u", 15, "queues", "u", queues, 0));
+	return call(with_request(call_lease(s->machine.bus, s->lease.path, "Resize"),
+				 "cus=15 queues=%u", queues));
 }
 
 static bool says(struct scene *s, const char *name, const char *text)

@@ -24,8 +24,7 @@ static void arrive(struct live *s, const char *hardware)
 
 static sd_bus_message *ask_to_wait(sd_bus *bus, const char *class, unsigned cus, uint64_t usec)
 {
-	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", cus, 2,
-		    "wait-usec", "t", usec, "class", "s", class);
+	return ask_for(bus, "cus=%u; wait-usec=%" PRIu64 " class=%s", cus, usec, class);
 }
 
 static struct live_lease await_turn(sd_bus *bus, unsigned cus)
@@ -88,8 +87,7 @@ TEST_WITH(plan_reports_that_a_request_would_wait, struct live *s)
 
 	arrive(s, SIMULATED);
 	all = reserve(s->bus, 60);
-	m = call(with(call_arbiter(s->bus, "Plan"), "aa{sv}a{sv}", 1, 1, "cus", "u", 15, 1,
-		      "wait-usec", "t", UINT64_C(1000)));
+	m = call(with_request(call_arbiter(s->bus, "Plan"), "cus=15; wait-usec=1000"));
 	CHECK(sd_bus_message_read(m, "s", &result) >= 0 && strcmp(result, "waiting") == 0);
 	sd_bus_message_unref(m);
 	CHECK(s->told.added == 1);

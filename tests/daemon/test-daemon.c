@@ -140,8 +140,7 @@ TEST_WITH(a_token_identifies_one_lease_of_one_user, struct live *s)
 
 static sd_bus_message *ask_all_of(sd_bus *bus, const char *gpu)
 {
-	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "gpu", "s", gpu, "cus", "u",
-		    60, 1, "wait-usec", "t", UINT64_MAX);
+	return ask_for(bus, "gpu=%s cus=60; wait-usec=forever", gpu);
 }
 
 TEST_WITH(a_waiting_lease_is_granted_when_it_can_be_saved, struct live *s)

@@ -104,8 +104,7 @@ TEST_WITH(grant_resize_and_release_are_logged, struct scene *scene)
 
 static sd_bus_message *ask_as(sd_bus *bus, unsigned cus, const char *tenant)
 {
-	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", cus, 1, "tenant",
-		    "s", tenant);
+	return ask_for(bus, "cus=%u; tenant=%s", cus, tenant);
 }
 
 TEST_WITH(refusals_are_logged_under_a_tenant_only_if_the_caller_matches_it, struct scene *scene)
@@ -203,13 +202,11 @@ TEST_WITH(waiting_leases_are_logged_until_they_are_granted_or_end, struct scene 
 	arrive(scene);
 	first = reserve(scene->root, 60);
 	entry_next(scene->journal, EVENT_GRANTED);
-	second = waiting(call(with(call_arbiter(scene->user, "Reserve"), "aa{sv}a{sv}", 1, 2, "gpu",
-				   "s", "0", "cus", "u", 30, 1, "wait-usec", "t", UINT64_MAX)));
+	second = waiting(call(ask_for(scene->user, "gpu=0 cus=30; wait-usec=forever")));
 	entry = entry_next(scene->journal, EVENT_WAITING);
 	CHECK(is_golds(&entry) && is_of(&entry, &second) && entry_has(&entry, GPU));
 
-	third = waiting(call(with(call_arbiter(scene->root, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus",
-				  "u", 60, 1, "wait-usec", "t", UINT64_C(1))));
+	third = waiting(call(ask_for(scene->root, "cus=60; wait-usec=1")));
 	entry = entry_next(scene->journal, EVENT_WAITING);
 	CHECK(is_of(&entry, &third) && !entry_names(&entry, "GPUARB_GPU="));
 	entry = entry_next(scene->journal, EVENT_ENDED);

@@ -106,8 +106,7 @@ TEST_WITH(a_waiting_lease_is_judged_by_the_policy_in_force, struct live *s)
 
 	arrive(s, KEEP);
 	all = reserve(s->bus, 60);
-	wait = waiting(call(with(call_arbiter(s->user, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u",
-				 30, 2, "wait-usec", "t", UINT64_MAX, "class", "s", "guaranteed")));
+	wait = waiting(call(ask_for(s->user, "cus=30; wait-usec=forever class=guaranteed")));
 	reload(s, "[tenant users]\nmatch-user = 1\nclass = besteffort\n");
 	close(all.holder);
 	record = await_record(wait.holder, GPUARB_RECORD_ENDING);

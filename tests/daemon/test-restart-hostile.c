@@ -221,8 +221,7 @@ static void keep(struct live_lease lease)
 
 static sd_bus_message *ask_of_class(const char *class)
 {
-	return with(call_arbiter(s.bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", 8, 1, "class",
-		    "s", class);
+	return ask_for(s.bus, "cus=8; class=%s", class);
 }
 
 static void take_leases(void)
@@ -233,8 +232,7 @@ static void take_leases(void)
 	keep(granted(call(ask_of_class("besteffort"))));
 	keep(keep_inactive(s.bus, 15));
 	keep(borrow(s.bus));
-	keep(waiting(call(with(call_arbiter(s.bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", 60,
-			       1, "wait-usec", "t", UINT64_MAX))));
+	keep(waiting(call(ask_for(s.bus, "cus=60; wait-usec=forever"))));
 }
 
 /* Each GPU has a report that is used. */

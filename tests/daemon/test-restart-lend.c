@@ -25,8 +25,7 @@ static void arrive(struct stage *s, const char *settings)
 
 static sd_bus_message *ask_plain(sd_bus *bus, uint64_t wait_usec)
 {
-	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u", 15, "queues",
-		    "u", 2, 1, "wait-usec", "t", wait_usec);
+	return ask_for(bus, "cus=15 queues=2; wait-usec=%" PRIu64, wait_usec);
 }
 
 /* All properties of leases and GPUs are the same after the restart. */
@@ -134,8 +133,7 @@ TEST_WITH(disturbances_survive_a_restart, struct stage *s)
 	arrive(s, PATIENT GROW_NEVER);
 	CHECK(is_fine(activate(s->bus, &s->rt)));
 	CHECK(is_fine(acknowledge(s->crowd, &s->borrower, 2)));
-	other = reserved(call(with(call_arbiter(s->bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u",
-				   15, "queues", "u", 2, 1, "wait-usec", "t", HOUR_USEC)),
+	other = reserved(call(ask_for(s->bus, "cus=15 queues=2; wait-usec=%" PRIu64, HOUR_USEC)),
 			 "waiting");
 	CHECK(lease_number(s->bus, &s->rt, "Disturbances") == 1);
 	rig_crash(&s->rig);
@@ -181,8 +179,8 @@ TEST_WITH(an_unanswered_request_ends_with_the_daemon, struct stage *s)
 
 static sd_bus_message *ask_engine(sd_bus *bus, const char *method)
 {
-	return with(call_arbiter(bus, method), "aa{sv}a{sv}", 1, 2, "shader-engines", "u", 1,
-		    "queues", "u", 2, 1, "wait-usec", "t", HOUR_USEC);
+	return with_request(call_arbiter(bus, method),
+			    "shader-engines=1 queues=2; wait-usec=%" PRIu64, HOUR_USEC);
 }
 
 static struct live_lease *find_moved(struct stage *s, struct live_lease *leases, size_t n)

@@ -24,26 +24,22 @@ struct scene {
 
 static sd_bus_message *ask_on(sd_bus *bus, const char *gpu, unsigned cus)
 {
-	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "gpu", "s", gpu, "cus", "u",
-		    cus, 0);
+	return ask_for(bus, "gpu=%s cus=%u", gpu, cus);
 }
 
 static sd_bus_message *ask_gang(sd_bus *bus)
 {
-	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 2, 2, "gpu", "s", "0", "cus", "u",
-		    15, 2, "gpu", "s", "1", "cus", "u", 15, 0);
+	return ask_for(bus, "gpu=0 cus=15 | gpu=1 cus=15");
 }
 
 static sd_bus_message *ask_to_wait(sd_bus *bus, uint64_t usec)
 {
-	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "gpu", "s", "0", "cus", "u",
-		    60, 1, "wait-usec", "t", usec);
+	return ask_for(bus, "gpu=0 cus=60; wait-usec=%" PRIu64, usec);
 }
 
 static sd_bus_message *ask_with_token(sd_bus *bus, unsigned cus)
 {
-	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "gpu", "s", "1", "cus", "u",
-		    cus, 1, "token", "s", "restart");
+	return ask_for(bus, "gpu=1 cus=%u; token=restart", cus);
 }
 
 static void arrive(struct scene *scene, const char *hardware, const char *options)
@@ -70,8 +66,8 @@ static void fill(struct scene *scene)
 	scene->gang = granted(call(ask_gang(bus)));
 	scene->token = granted(call(ask_with_token(bus, 15)));
 	scene->resized = granted(call(ask_on(bus, "1", 30)));
-	CHECK(is_fine(call(with(call_lease(bus, scene->resized.path, "Resize"), "aa{sv}a{sv}", 1, 2,
-				"gpu", "s", "1", "cus", "u", 15, 0))));
+	CHECK(is_fine(call(
+		with_request(call_lease(bus, scene->resized.path, "Resize"), "gpu=1 cus=15"))));
 	scene->first = waiting(call(ask_to_wait(bus, UINT64_MAX)));
 	scene->second = waiting(call(ask_to_wait(bus, HOUR)));
 	CHECK(is_fine(call(drain(bus, "1"))));

@@ -48,18 +48,15 @@ static sd_bus_message *any_reserve(struct client *client)
 	char token[16];
 
 	switch (roll(client, 5)) {
-	case 0: return with(m, "aa{sv}a{sv}", 1, 1, "cus", "u", cus, 0);
-	case 1: return with(m, "aa{sv}a{sv}", 2, 1, "cus", "u", cus, 1, "cus", "u", cus, 0);
+	case 0: return with_request(m, "cus=%u", cus);
+	case 1: return with_request(m, "cus=%u | cus=%u", cus, cus);
 	case 2:
-		return with(m, "aa{sv}a{sv}", 1, 1, "cus", "u", cus, 1, "wait-usec", "t",
-			    UINT64_C(1000) * roll(client, 20));
+		return with_request(m, "cus=%u; wait-usec=%" PRIu64, cus,
+				    UINT64_C(1000) * roll(client, 20));
 	case 3:
 		snprintf(token, sizeof(token), "%u", roll(client, 1000));
-		return with(m, "aa{sv}a{sv}", 1, 2, "cus", "u", 10, "isolation", "s", "shared", 1,
-			    "token", "s", token);
-	default:
-		return with(m, "aa{sv}a{sv}", 1, 3, "cus", "u", cus, "isolation", "s", "shared",
-			    "queues", "u", 1, 0);
+		return with_request(m, "cus=10 isolation=shared; token=%s", token);
+	default: return with_request(m, "cus=%u isolation=shared queues=1", cus);
 	}
 }
 

@@ -419,6 +419,86 @@ sd_bus_message *with(sd_bus_message *m, const char *types, ...)
 	return m;
 }
 
+static char type_of_key(const char *key)
+{
+	static const struct {
+		char type;
+		const char *keys;
+	} types[] = {
+		{ 's', " gpu isolation class token tenant exclusive name " },
+		{ 'u', " cus cus-min cus-max shader-engines queues sdma-queues " },
+		{ 't', " vram wait-usec " },
+		{ 'b', " exact adaptable start-inactive requeue " },
+		{ 'h', " process " },
+	};
+	char wanted[32];
+	size_t i = 0;
+
+	snprintf(wanted, sizeof(wanted), " %s ", key);
+	while (!strstr(types[i].keys, wanted))
+		CHECK(++i < sizeof(types) / sizeof(types[0]));
+	return types[i].type;
+}
+
+/* Words KEY=VALUE. */
+static void append_words(sd_bus_message *m, char *words)
+{
+	char *key, *value;
+
+	CHECK(sd_bus_message_open_container(m, 'a', "{sv}") >= 0);
+	while ((value = strsep(&words, " "))) {
+		key = strsep(&value, "=");
+		if (!value)
+			continue; /* between two spaces */
+		switch (type_of_key(key)) {
+		case 's': with(m, "{sv}", key, "s", value); break;
+		case 'u': with(m, "{sv}", key, "u", (unsigned)strtoul(value, NULL, 10)); break;
+		case 'b': with(m, "{sv}", key, "b", atoi(value)); break;
+		case 'h': with(m, "{sv}", key, "h", atoi(value)); break;
+		default:
+			with(m, "{sv}", key, "t",
+			     strcmp(value, "forever") == 0 ? UINT64_MAX
+							   : strtoull(value, NULL, 10));
+		}
+	}
+	CHECK(sd_bus_message_close_container(m) >= 0);
+}
+
+static sd_bus_message *append_request(sd_bus_message *m, const char *format, va_list args)
+{
+	char text[256], *options = text, *wants, *want;
+
+	CHECK((size_t)vsnprintf(text, sizeof(text), format, args) < sizeof(text));
+	wants = strsep(&options, ";");
+	CHECK(sd_bus_message_open_container(m, 'a', "a{sv}") >= 0);
+	while ((want = strsep(&wants, "|")))
+		append_words(m, want);
+	CHECK(sd_bus_message_close_container(m) >= 0);
+	append_words(m, options);
+	return m;
+}
+
+sd_bus_message *with_request(sd_bus_message *m, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	append_request(m, format, args);
+	va_end(args);
+	return m;
+}
+
+sd_bus_message *ask_for(sd_bus *bus, const char *format, ...)
+{
+	sd_bus_message *m = call_arbiter(bus, "Reserve");
+	va_list args;
+
+	va_start(args, format);
+	append_request(m, format, args);
+	va_end(args);
+	return m;
+}
+
 sd_bus_message *drain(sd_bus *bus, const char *gpu)
 {
 	return with(call_arbiter(bus, "Drain"), "s", gpu);

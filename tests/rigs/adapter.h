@@ -102,6 +102,14 @@ sd_bus_message *call_lease(sd_bus *bus, const char *path, const char *member);
 /* Appends arguments to a call and returns it. */
 sd_bus_message *with(sd_bus_message *m, const char *types, ...);
 
+/* Appends a request to a call and returns it: its wants as text, separated by '|', and after ';' its options,
+ * "gpu=0 cus=15 | gpu=1 cus=15; class=realtime wait-usec=forever". process=N is a descriptor. */
+sd_bus_message *with_request(sd_bus_message *m, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* A Reserve call with such a request. */
+sd_bus_message *ask_for(sd_bus *bus, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 sd_bus_message *drain(sd_bus *bus, const char *gpu);
 
 sd_bus_message *ask(sd_bus *bus, const char *member, unsigned cus);

@@ -31,15 +31,15 @@ void lend_start(struct rig *rig, const char *daemon, const char *enforce, sd_bus
 
 sd_bus_message *ask_to_borrow(sd_bus *bus, unsigned least, unsigned most, uint64_t wait_usec)
 {
-	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 4, "cus", "u", least, "cus-min",
-		    "u", least, "cus-max", "u", most, "queues", "u", 2, 3, "class", "s",
-		    "besteffort", "adaptable", "b", 1, "wait-usec", "t", wait_usec);
+	return ask_for(
+		bus,
+		"cus=%u cus-min=%u cus-max=%u queues=2; class=besteffort adaptable=1 wait-usec=%" PRIu64,
+		least, least, most, wait_usec);
 }
 
 static sd_bus_message *ask_inactive(sd_bus *bus, unsigned cus)
 {
-	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u", cus, "queues",
-		    "u", 2, 1, "start-inactive", "b", 1);
+	return ask_for(bus, "cus=%u queues=2; start-inactive=1", cus);
 }
 
 struct live_lease borrow(sd_bus *bus)

@@ -74,25 +74,22 @@ struct live_lease reserve(sd_bus *bus, unsigned cus)
 
 sd_bus_message *ask_shared(sd_bus *bus)
 {
-	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 3, "cus", "u", 15, "isolation",
-		    "s", "shared", "queues", "u", 1, 0);
+	return ask_for(bus, "cus=15 isolation=shared queues=1");
 }
 
 sd_bus_message *ask_token(sd_bus *bus, unsigned cus, const char *token)
 {
-	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", cus, 1, "token",
-		    "s", token);
+	return ask_for(bus, "cus=%u; token=%s", cus, token);
 }
 
 sd_bus_message *ask_bound(sd_bus *bus, unsigned cus, int fd)
 {
-	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", cus, 1,
-		    "process", "h", fd);
+	return ask_for(bus, "cus=%u; process=%d", cus, fd);
 }
 
 sd_bus_message *resize(sd_bus *bus, const char *path, unsigned cus)
 {
-	return with(call_lease(bus, path, "Resize"), "aa{sv}a{sv}", 1, 1, "cus", "u", cus, 0);
+	return with_request(call_lease(bus, path, "Resize"), "cus=%u", cus);
 }
 
 sd_bus_message *release(sd_bus *bus, const char *path)

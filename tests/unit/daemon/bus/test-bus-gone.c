@@ -116,10 +116,8 @@ TEST_WITH(holders_and_records_need_no_bus, struct live *s)
 	struct live_record record;
 
 	first = reserve(s->bus, 60);
-	second = waiting(call(with(call_arbiter(s->bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u",
-				   60, 1, "wait-usec", "t", UINT64_MAX)));
-	third = waiting(call(with(call_arbiter(s->bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u",
-				  60, 1, "wait-usec", "t", UINT64_C(300000))));
+	second = waiting(call(ask_for(s->bus, "cus=60; wait-usec=forever")));
+	third = waiting(call(ask_for(s->bus, "cus=60; wait-usec=300000")));
 	leave(s->bus);
 	rig_kill_bus(&s->rig);
 	record = await_record(third.holder, GPUARB_RECORD_ENDING);

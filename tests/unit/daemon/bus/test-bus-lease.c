@@ -14,9 +14,7 @@ static sd_bus_message *method_of_lease(sd_bus *bus, const char *path, unsigned i
 {
 	switch (i) {
 	case 0: return call_lease(bus, path, "Release");
-	case 1:
-		return with(call_lease(bus, path, "Resize"), "aa{sv}a{sv}", 1, 1, "cus", "u", 30,
-			    0);
+	case 1: return with_request(call_lease(bus, path, "Resize"), "cus=30");
 	case 2: return with(call_lease(bus, path, "Acknowledge"), "t", UINT64_C(1));
 	case 3: return with(call_lease(bus, path, "Bind"), "h", STDIN_FILENO);
 	case 4: return call_lease(bus, path, "Activate");
@@ -69,12 +67,11 @@ TEST(the_owner_resizes_acknowledges_and_binds)
 	sd_bus *bus = adapter_begin(&a, STRANGER);
 
 	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))));
-	CHECK(is_fine(call_run(&a, with(call_lease(bus, path, "Resize"), "aa{sv}a{sv}", 1, 2, "gpu",
-					"s", "0", "cus", "u", 30, 0))));
+	CHECK(is_fine(call_run(&a, with_request(call_lease(bus, path, "Resize"), "gpu=0 cus=30"))));
 	CHECK(ledger_find(a.arbiter, 1)->generation == 2);
-	CHECK(is_error(call_run(&a, with(call_lease(bus, path, "Resize"), "aa{sv}a{sv}", 1, 1,
-					 "cus", "u", 30, 1, "name", "s", "x")),
-		       GPUARB_ERROR_INVALID_REQUEST, "\"name\""));
+	CHECK(is_error(
+		call_run(&a, with_request(call_lease(bus, path, "Resize"), "cus=30; name=x")),
+		GPUARB_ERROR_INVALID_REQUEST, "\"name\""));
 	CHECK(is_fine(call_run(&a, with(call_lease(bus, path, "Acknowledge"), "t", UINT64_C(2)))));
 	CHECK(ledger_find(a.arbiter, 1)->acknowledged == 2);
 	CHECK(is_fine(call_run(&a, with(call_lease(bus, path, "Bind"), "h", STDIN_FILENO))));

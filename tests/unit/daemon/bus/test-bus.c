@@ -372,8 +372,7 @@ TEST_WITH(users_whose_processes_are_read_late_are_shown, struct adapter *a)
 
 static sd_bus_message *plan_of_class(sd_bus *bus, const char *class)
 {
-	return with(call_arbiter(bus, "Plan"), "aa{sv}a{sv}", 1, 1, "cus", "u", 15, 1, "class", "s",
-		    class);
+	return with_request(call_arbiter(bus, "Plan"), "cus=15; class=%s", class);
 }
 
 TEST_WITH(a_request_that_cannot_wait_for_the_descriptors_is_refused, struct adapter *a)
