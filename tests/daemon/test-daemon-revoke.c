@@ -66,32 +66,6 @@ TEST_WITH(a_holder_gets_reason_and_deadline_and_may_acknowledge_before, struct s
 	CHECK(is_free_again(s));
 }
 
-/* The record of the revocation may be missing: a slow gpuarbd writes the last one at once. */
-TEST_WITH(a_deadline_ends_a_revoked_lease, struct stage *s)
-{
-	struct live_record record;
-	uint64_t begin;
-
-	begin = boottime_usec();
-	CHECK(is_fine(take_away(s->bus, &s->lease, 50000, "")));
-	record = await_record(s->lease.holder, GPUARB_RECORD_ENDING);
-	CHECK(boottime_usec() >= begin + 50000);
-	CHECK(strstr(record.record.reason, "administrator"));
-	CHECK(record.record.cause == GPUARB_RECORD_ENDED);
-	CHECK(is_free_again(s));
-}
-
-TEST_WITH(a_grace_of_zero_is_no_notice, struct stage *s)
-{
-	struct live_record record;
-
-	CHECK(is_fine(take_away(s->bus, &s->lease, 0, "now")));
-	CHECK(!lease_exists(s->bus, s->lease.path));
-	record = await_record(s->lease.holder, GPUARB_RECORD_ENDING);
-	CHECK(strstr(record.record.reason, "now"));
-	CHECK(is_free_again(s));
-}
-
 /* ---- callers and states ------------------------------------------------------------------ */
 
 TEST(a_revoking_lease_can_only_be_released)

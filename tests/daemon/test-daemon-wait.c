@@ -79,44 +79,7 @@ TEST_WITH(a_waiting_lease_has_position_reason_and_deadline, struct live *s)
 	CHECK(position(s->bus, &first) == 0 && lease_says(s->bus, first.path, "State", "granted"));
 }
 
-TEST_WITH(plan_reports_that_a_request_would_wait, struct live *s)
-{
-	struct live_lease all;
-	sd_bus_message *m;
-	const char *result;
-
-	arrive(s, SIMULATED);
-	all = reserve(s->bus, 60);
-	m = call(with_request(call_arbiter(s->bus, "Plan"), "cus=15; wait-usec=1000"));
-	CHECK(sd_bus_message_read(m, "s", &result) >= 0 && strcmp(result, "waiting") == 0);
-	sd_bus_message_unref(m);
-	CHECK(s->told.added == 1);
-	/* A request that can never fit does not wait. */
-	CHECK(is_error(call(ask_to_wait(s->bus, "besteffort", 100, 1000)), GPUARB_ERROR_NEVER_FITS,
-		       ""));
-	close(all.holder);
-}
-
 /* ---- the end of a wait --------------------------------------------------------------------- */
-
-TEST_WITH(a_waiting_lease_ends_at_its_deadline, struct live *s)
-{
-	struct live_lease all, late;
-	struct live_record record;
-	uint64_t start;
-
-	arrive(s, SIMULATED);
-	all = reserve(s->bus, 60);
-	start = boottime_usec();
-	late = waiting(call(ask_to_wait(s->bus, "besteffort", 15, 100000)));
-	record = await_record(late.holder, GPUARB_RECORD_ENDING);
-	CHECK(boottime_usec() >= start + 100000);
-	CHECK(record.record.cause == GPUARB_RECORD_TIMED_OUT && record.record.n_partitions == 0);
-	CHECK(strstr(record.record.reason, "deadline"));
-	CHECK(!next_record(late.holder, &record));
-	AWAIT(s->bus, s->told.removed == 1);
-	CHECK(!lease_exists(s->bus, late.path) && lease_exists(s->bus, all.path));
-}
 
 TEST_WITH(a_client_that_is_killed_while_it_waits_leaves_nothing, struct live *s)
 {

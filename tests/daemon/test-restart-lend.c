@@ -123,6 +123,7 @@ TEST_WITH(a_revocation_whose_deadline_passed_during_the_restart_ends, struct sta
 	rig_up(&s->rig);
 	record = await_record(s->borrower.holder, GPUARB_RECORD_ENDING);
 	CHECK(strstr(record.record.reason, "maintenance"));
+	CHECK(record.record.cause == GPUARB_RECORD_ENDED);
 	AWAIT(s->bus, s->told.removed == 1);
 }
 
