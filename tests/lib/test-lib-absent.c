@@ -14,13 +14,11 @@
 #include "check.h"
 #include "lib-rig.h"
 #include "libgpuarb/connection/connection.h"
-#include "private-bus.h"
+#include "rig.h"
 #include "scratch.h"
 
-static void count(const char *kind, const char *what, void *userdata)
+static void count(const char *, const char *, void *userdata)
 {
-	(void)kind;
-	(void)what;
 	(*(unsigned *)userdata)++;
 }
 
@@ -291,36 +289,38 @@ TEST(connecting_to_a_silent_peer_times_out)
 
 TEST(a_call_fails_with_service_unknown_without_a_daemon)
 {
-	struct private_bus bus;
+	struct rig bus;
 	struct gpuarb *gpuarb;
 
-	if (!private_bus_start(&bus))
-		SKIP("no dbus-daemon");
+	if (rig_bus_missing())
+		SKIP(rig_bus_missing());
+	rig_new(&bus);
 	gpuarb = lib_rig_open();
 	every_call_fails(gpuarb, -ECONNREFUSED);
 	CHECK(strstr(gpuarb_last_error(gpuarb), bus.address));
 	CHECK(strcmp(gpuarb_last_error_name(gpuarb), DBUS_ERROR_SERVICE_UNKNOWN) == 0);
 	gpuarb_close(gpuarb);
-	private_bus_stop(&bus);
+	rig_done(&bus);
 }
 
 TEST(a_handle_reconnects_after_the_bus_returns)
 {
-	struct private_bus bus;
+	struct rig bus;
 	struct gpuarb *gpuarb;
 
-	if (!private_bus_start(&bus))
-		SKIP("no dbus-daemon");
+	if (rig_bus_missing())
+		SKIP(rig_bus_missing());
+	rig_new(&bus);
 	gpuarb = lib_rig_open();
 	gpuarb->reconnect_usec = LIB_RIG_SOON;
-	private_bus_kill(&bus);
+	rig_kill_bus(&bus);
 	CHECK(gpuarb_reload(gpuarb) == -ECONNREFUSED);
 	CHECK(strcmp(gpuarb_last_error_name(gpuarb), "") == 0);
-	CHECK(private_bus_again(&bus));
+	rig_start_bus(&bus);
 	/* Not used: this handle has never reached a daemon. */
 	gpuarb->reconnect_usec = RECONNECT_USEC;
 	CHECK(gpuarb_reload(gpuarb) == -ECONNREFUSED);
 	CHECK(strcmp(gpuarb_last_error_name(gpuarb), DBUS_ERROR_SERVICE_UNKNOWN) == 0);
 	gpuarb_close(gpuarb);
-	private_bus_stop(&bus);
+	rig_done(&bus);
 }

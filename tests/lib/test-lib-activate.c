@@ -11,6 +11,7 @@
 #include "dbus/names.h"
 #include "fake-lease.h"
 #include "lib-rig.h"
+#include "libgpuarb/lease/lease-handle.h"
 #include "rig.h"
 
 NEEDS(rig_bus_missing);
@@ -20,9 +21,8 @@ static bool is(const struct gpuarb_lease *lease, const char *state)
 	return strcmp(gpuarb_lease_state(lease), state) == 0;
 }
 
-static void count(struct gpuarb_lease *lease, void *userdata)
+static void count(struct gpuarb_lease *, void *userdata)
 {
-	(void)lease;
 	(*(int *)userdata)++;
 }
 
@@ -32,18 +32,18 @@ FIXTURE(struct stage, stage, , stage_strike(stage));
 
 TEST_WITH(a_lease_reserved_inactive_needs_no_wait, struct stage *stage)
 {
-	struct gpuarb_lease *lease;
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
 
-	CHECK(stage_set(stage, "inactive", NULL));
+	stage_set(stage, "inactive", NULL);
 	lease = stage_reserve(stage, GPUARB_FOREVER);
 	CHECK(is(lease, "inactive") && gpuarb_lease_cus(lease, 0) == 30);
 	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == 0);
-	gpuarb_lease_close(lease);
 }
 
 TEST_WITH(activation_returns_at_once_and_can_be_waited_for, struct stage *stage)
 {
-	struct gpuarb_lease *lease = stage_begin(stage, "inactive", NULL);
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = stage_begin(stage, "inactive",
+										NULL);
 
 	CHECK(gpuarb_lease_activate(lease) == 0 && is(lease, "activating"));
 	fake_arbiter_saw(&stage->fake, "Reserve");
@@ -56,12 +56,12 @@ TEST_WITH(activation_returns_at_once_and_can_be_waited_for, struct stage *stage)
 	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == 0 && is(lease, "granted"));
 	CHECK(gpuarb_lease_deactivate(lease) == 0 && is(lease, "inactive"));
 	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == 0);
-	gpuarb_lease_close(lease);
 }
 
 TEST_WITH(records_from_before_an_activation_are_not_reported_after_it, struct stage *stage)
 {
-	struct gpuarb_lease *lease = stage_begin(stage, "inactive", NULL);
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = stage_begin(stage, "inactive",
+										NULL);
 	int changes = 0;
 
 	stage_tell(stage, 3, GPUARB_RECORD_INACTIVE, 20);
@@ -69,22 +69,22 @@ TEST_WITH(records_from_before_an_activation_are_not_reported_after_it, struct st
 	stage_tell(stage, 3, GPUARB_RECORD_GRANTED, 20);
 	CHECK(gpuarb_lease_activate(lease) == 0 && is(lease, "granted"));
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == 0 && changes == 0);
-	gpuarb_lease_close(lease);
 }
 
 TEST_WITH(the_end_during_an_activation_has_its_reason, struct stage *stage)
 {
-	struct gpuarb_lease *lease = stage_begin(stage, "inactive", NULL);
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = stage_begin(stage, "inactive",
+										NULL);
 
 	stage_end(stage, GPUARB_RECORD_NO_SUCH_GPU);
 	CHECK(gpuarb_lease_activate(lease) == -ENODEV && is(lease, "ending"));
 	CHECK(strstr(gpuarb_last_error(stage->gpuarb), ": so it is"));
-	gpuarb_lease_close(lease);
 }
 
 TEST_WITH(a_refused_call_does_not_change_the_lease, struct stage *stage)
 {
-	struct gpuarb_lease *lease = stage_begin(stage, "inactive", GPUARB_ERROR_INVALID_STATE);
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease =
+		stage_begin(stage, "inactive", GPUARB_ERROR_INVALID_STATE);
 
 	CHECK(gpuarb_lease_activate(lease) == -EBADFD && is(lease, "inactive"));
 	CHECK(strcmp(gpuarb_last_error(stage->gpuarb), "it is so") == 0);
@@ -93,29 +93,27 @@ TEST_WITH(a_refused_call_does_not_change_the_lease, struct stage *stage)
 	CHECK(gpuarb_deactivate(stage->gpuarb, 17) == -EBADFD);
 	CHECK(gpuarb_revoke(stage->gpuarb, 17, 0, NULL) == -EBADFD);
 	CHECK(strcmp(gpuarb_last_error_name(stage->gpuarb), GPUARB_ERROR_INVALID_STATE) == 0);
-	gpuarb_lease_close(lease);
 }
 
 /* ---- borrowers return CUs first --------------------------------------------------------- */
 
 TEST_WITH(reserve_waits_until_borrowers_have_returned_cus, struct stage *stage)
 {
-	struct gpuarb_lease *lease;
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
 
-	CHECK(stage_set(stage, "activating", NULL));
+	stage_set(stage, "activating", NULL);
 	stage_tell(stage, 3, GPUARB_RECORD_GRANTED, 20);
 	lease = stage_reserve(stage, GPUARB_FOREVER);
 	CHECK(is(lease, "granted") && gpuarb_lease_cus(lease, 0) == 20);
-	gpuarb_lease_close(lease);
 }
 
 TEST_WITH(a_process_is_bound_after_borrowers_have_returned_cus, struct stage *stage)
 {
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
 	struct gpuarb_want want = GPUARB_WANT_INIT;
-	struct gpuarb_lease *lease = NULL;
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
 
-	CHECK(stage_set(stage, "activating", NULL));
+	stage_set(stage, "activating", NULL);
 	options.wait_usec = GPUARB_FOREVER;
 	options.process_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	CHECK(gpuarb_reserve_start(stage->gpuarb, &want, 1, &options, &lease) == 0);
@@ -127,7 +125,6 @@ TEST_WITH(a_process_is_bound_after_borrowers_have_returned_cus, struct stage *st
 	fake_arbiter_saw(&stage->fake, "Reserve");
 	fake_arbiter_saw(&stage->fake, "GetAll");
 	fake_arbiter_saw(&stage->fake, "Bind");
-	gpuarb_lease_close(lease);
 }
 
 TEST_WITH(a_token_of_a_waiting_lease_fails_without_wait_usec, struct stage *stage)
@@ -136,7 +133,7 @@ TEST_WITH(a_token_of_a_waiting_lease_fails_without_wait_usec, struct stage *stag
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease = NULL;
 
-	CHECK(stage_set(stage, "waiting", NULL));
+	stage_set(stage, "waiting", NULL);
 	options.token = "again";
 	CHECK(gpuarb_reserve(stage->gpuarb, &want, 1, &options, &lease) == -EBUSY && !lease);
 	CHECK(strstr(gpuarb_last_error(stage->gpuarb), ": one is before it"));
@@ -145,20 +142,20 @@ TEST_WITH(a_token_of_a_waiting_lease_fails_without_wait_usec, struct stage *stag
 
 TEST_WITH(a_token_of_a_lease_granted_meanwhile_returns_it, struct stage *stage)
 {
-	struct gpuarb_lease *lease;
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
 
-	CHECK(stage_set(stage, "waiting", NULL));
+	stage_set(stage, "waiting", NULL);
 	stage_tell(stage, 1, GPUARB_RECORD_GRANTED, 20);
 	lease = stage_reserve(stage, 0);
 	CHECK(is(lease, "granted"));
-	gpuarb_lease_close(lease);
 }
 
 /* ---- revoking -------------------------------------------------------------------------- */
 
 TEST_WITH(a_revocation_is_reported_with_its_deadline_and_can_be_acknowledged, struct stage *stage)
 {
-	struct gpuarb_lease *lease = stage_begin(stage, "granted", NULL);
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = stage_begin(stage, "granted",
+										NULL);
 	int changes = 0;
 
 	stage_revoke(stage, 4711);
@@ -178,7 +175,6 @@ TEST_WITH(a_revocation_is_reported_with_its_deadline_and_can_be_acknowledged, st
 	fake_arbiter_saw(&stage->fake, "Acknowledge");
 	stage_end(stage, GPUARB_RECORD_ENDED);
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == -ENOENT && changes == 2);
-	gpuarb_lease_close(lease);
 }
 
 TEST_WITH(waiting_fails_when_the_lease_is_revoked, struct stage *stage)
@@ -187,7 +183,7 @@ TEST_WITH(waiting_fails_when_the_lease_is_revoked, struct stage *stage)
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease = NULL;
 
-	CHECK(stage_set(stage, "activating", NULL));
+	stage_set(stage, "activating", NULL);
 	stage_revoke(stage, 4711);
 	options.wait_usec = GPUARB_FOREVER;
 	CHECK(gpuarb_reserve(stage->gpuarb, &want, 1, &options, &lease) == -EBADFD && !lease);
@@ -200,7 +196,7 @@ TEST_WITH(no_process_is_bound_to_a_lease_that_is_being_revoked, struct stage *st
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease = NULL;
 
-	CHECK(stage_set(stage, "revoking", NULL));
+	stage_set(stage, "revoking", NULL);
 	options.process_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	options.token = "again";
 	CHECK(gpuarb_reserve_start(stage->gpuarb, &want, 1, &options, &lease) == 0);
@@ -214,12 +210,11 @@ TEST_WITH(no_process_is_bound_to_a_lease_that_is_being_revoked, struct stage *st
 	close(options.process_fd);
 }
 
-static int take_revocation(sd_bus_message *call, void *userdata)
+static int take_revocation(sd_bus_message *call, void *)
 {
 	uint64_t grace_usec = 0;
 	const char *reason = "?";
 
-	(void)userdata;
 	if (!sd_bus_message_is_method_call(call, GPUARB_INTERFACE_LEASE, "Revoke") ||
 	    strcmp(sd_bus_message_get_path(call), GPUARB_PATH_LEASE "/23") != 0 ||
 	    sd_bus_message_read(call, "ts", &grace_usec, &reason) < 0)
@@ -228,18 +223,12 @@ static int take_revocation(sd_bus_message *call, void *userdata)
 					  (unsigned long long)grace_usec, reason);
 }
 
-static void revoke_23(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+LIB_TEST(revoke_sends_grace_and_reason, take_revocation, NULL)
 {
-	(void)fake;
 	CHECK(gpuarb_revoke(gpuarb, 23, 1500000, "maintenance") == -EACCES);
 	CHECK(strcmp(gpuarb_last_error(gpuarb), "1500000 maintenance.") == 0);
 	CHECK(gpuarb_revoke(gpuarb, 23, GPUARB_FOREVER, NULL) == -EACCES);
 	CHECK(strcmp(gpuarb_last_error(gpuarb), "18446744073709551615 .") == 0);
-}
-
-TEST(revoke_sends_grace_and_reason)
-{
-	LIB_RIG_WITH(take_revocation, NULL, revoke_23);
 }
 
 /* ---- a daemon that dies during the call -------------------------------------------------- */
@@ -280,11 +269,11 @@ static void survive(enum call call, const char *error, const char *state, int wa
 	struct fate *fate = mmap(NULL, sizeof(*fate), PROT_READ | PROT_WRITE,
 				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct fake_arbiter fake;
-	struct private_bus bus;
+	struct rig bus;
 	struct gpuarb *gpuarb;
 
 	CHECK(fate != MAP_FAILED);
-	CHECK(private_bus_start(&bus));
+	rig_new(&bus);
 	*fate = (struct fate){ .error = error, .state = state };
 	fake_arbiter_keep(bus.address, die_once, NULL, fate, &fake);
 	gpuarb = lib_rig_open();
@@ -293,7 +282,7 @@ static void survive(enum call call, const char *error, const char *state, int wa
 	CHECK((wanted < 0) == (*gpuarb_last_error(gpuarb) != '\0'));
 	gpuarb_close(gpuarb);
 	fake_arbiter_stop(&fake);
-	private_bus_stop(&bus);
+	rig_done(&bus);
 	munmap(fate, sizeof(*fate));
 }
 

@@ -46,15 +46,13 @@ static int asked[2]; /* a pipe: one byte for each call of the driver */
 
 static int answer_reserve(sd_bus_message *call)
 {
-	sd_bus_message *reply = NULL;
+	sd_bus_message *reply = fake_reply(call);
 	int pair[2], r;
 
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
-	CHECK(sd_bus_message_new_method_return(call, &reply) >= 0);
 	CHECK(sd_bus_message_append(reply, "ohs", LEASE, pair[0], "granted") >= 0);
-	CHECK(fake_append_partitions(reply, 30, play->kfd_gpu_id) >= 0);
-	r = sd_bus_send(NULL, reply, NULL);
-	sd_bus_message_unref(reply);
+	fake_append_partitions(reply, 30, play->kfd_gpu_id);
+	r = fake_send(reply);
 	close(pair[0]); /* the other end stays open until this process ends */
 	return r;
 }
@@ -66,11 +64,11 @@ static int append_partition(sd_bus_message *m)
 	CHECK(sd_bus_message_open_container(m, 'v', "aa{sv}") >= 0);
 	CHECK(sd_bus_message_open_container(m, 'a', "a{sv}") >= 0);
 	CHECK(sd_bus_message_open_container(m, 'a', "{sv}") >= 0);
-	CHECK(fake_append(m, "gpu", "s", "0000:03:00.0") >= 0);
-	CHECK(fake_append(m, "kfd-gpu-id", "u", play->kfd_gpu_id) >= 0);
-	CHECK(fake_append(m, "cu-mask", "au", 1, 0xff) >= 0);
-	CHECK(fake_append(m, "processes", "u", play->processes) >= 0);
-	CHECK(fake_append(m, "paused", "b", (int)play->paused) >= 0);
+	fake_append(m, "gpu", "s", "0000:03:00.0");
+	fake_append(m, "kfd-gpu-id", "u", play->kfd_gpu_id);
+	fake_append(m, "cu-mask", "au", 1, 0xff);
+	fake_append(m, "processes", "u", play->processes);
+	fake_append(m, "paused", "b", (int)play->paused);
 	for (int i = 0; i < 4; i++)
 		CHECK(sd_bus_message_close_container(m) >= 0);
 	return 0;
@@ -78,24 +76,19 @@ static int append_partition(sd_bus_message *m)
 
 static int answer_properties(sd_bus_message *call)
 {
-	sd_bus_message *reply = NULL;
-	int r;
+	sd_bus_message *reply = fake_reply(call);
 
-	CHECK(sd_bus_message_new_method_return(call, &reply) >= 0);
 	CHECK(sd_bus_message_open_container(reply, 'a', "{sv}") >= 0);
-	CHECK(fake_append(reply, "State", "s", play->state) >= 0);
-	CHECK(fake_append(reply, "Generation", "t", play->generation) >= 0);
-	CHECK(fake_append(reply, "Adaptable", "b", (int)play->adaptable) >= 0);
+	fake_append(reply, "State", "s", play->state);
+	fake_append(reply, "Generation", "t", play->generation);
+	fake_append(reply, "Adaptable", "b", (int)play->adaptable);
 	CHECK(append_partition(reply) >= 0);
 	CHECK(sd_bus_message_close_container(reply) >= 0);
-	r = sd_bus_send(NULL, reply, NULL);
-	sd_bus_message_unref(reply);
-	return r;
+	return fake_send(reply);
 }
 
-static int answer(sd_bus_message *call, void *userdata)
+static int answer(sd_bus_message *call, void *)
 {
-	(void)userdata;
 	if (sd_bus_message_is_method_call(call, NULL, "Reserve"))
 		return answer_reserve(call);
 	if (play->gone)
@@ -115,23 +108,20 @@ static int answer(sd_bus_message *call, void *userdata)
 
 /* ---- the driver, and the program --------------------------------------------------------- */
 
-static int open_null(void *userdata)
+static int open_null(void *)
 {
-	(void)userdata;
 	return open("/dev/null", O_RDWR | O_CLOEXEC);
 }
 
-static int set_mask(void *userdata, int fd, uint32_t queue, const struct mask *mask)
+static int set_mask(void *, int, uint32_t, const struct mask *)
 {
-	(void)userdata, (void)fd, (void)queue, (void)mask;
 	play->masked++;
 	CHECK(write(asked[1], "", 1) == 1);
 	return play->refused;
 }
 
-static int set_turn(void *userdata, int fd, uint32_t queue, bool paused, uint32_t priority)
+static int set_turn(void *, int, uint32_t queue, bool paused, uint32_t)
 {
-	(void)userdata, (void)fd, (void)priority;
 	if (play->turn_refused == 0)
 		play->stopped[queue] = paused;
 	return play->turn_refused;
@@ -142,9 +132,8 @@ static bool sees_queues(void)
 	return play->sees_queues;
 }
 
-static const char *no_environment(void *userdata, const char *name)
+static const char *no_environment(void *, const char *)
 {
-	(void)userdata, (void)name;
 	return NULL;
 }
 
@@ -160,12 +149,11 @@ static int start(struct gpuarb_lease *lease, const char *sys)
 }
 
 /* Reads it while the thread is locked out. */
-static unsigned agent_masked(struct gpuarb_lease *lease)
+static unsigned agent_masked(struct gpuarb_lease *)
 {
 	struct kfd_held held;
 	unsigned masked;
 
-	(void)lease;
 	kfd_lock(&held);
 	masked = play->masked;
 	kfd_unlock(&held);
@@ -206,6 +194,12 @@ static void perform(void (*work)(struct gpuarb *gpuarb, struct fake_arbiter *fak
 	scratch_done(&tree);
 }
 
+#define AGENT_TEST(id)                                                   \
+	static void id##_on_bus(struct gpuarb *, struct fake_arbiter *); \
+	TEST_CASE(id, perform(id##_on_bus));                             \
+	static void id##_on_bus(struct gpuarb *gpuarb,                   \
+				__attribute__((unused)) struct fake_arbiter *fake)
+
 /* ---- failures ----------------------------------------------------------------------------- */
 
 static bool says(const struct gpuarb *gpuarb, const char *text)
@@ -216,12 +210,11 @@ static bool says(const struct gpuarb *gpuarb, const char *text)
 	return false;
 }
 
-static void refuse(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+AGENT_TEST(an_agent_that_cannot_follow_is_not_started)
 {
 	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = reserve(gpuarb);
 	struct rlimit before;
 
-	(void)fake;
 	CHECK(gpuarb_lease_start_agent(NULL) == -EINVAL);
 	CHECK(gpuarb_lease_agent_error(NULL) == -EINVAL);
 	CHECK(gpuarb_lease_agent_error(lease) == -EBADFD);
@@ -247,15 +240,12 @@ static void refuse(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(play->acknowledgements == 0);
 }
 
-TEST_CASE(an_agent_that_cannot_follow_is_not_started, perform(refuse));
-
 /* ---- following ---------------------------------------------------------------------------- */
 
-static void follow(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+AGENT_TEST(an_agent_masks_existing_and_new_queues_and_acknowledges_once)
 {
 	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = reserve(gpuarb);
 
-	(void)fake;
 	CHECK(start(lease, tree.path) == 0);
 	CHECK(play->acknowledged == 3 && play->acknowledgements == 1 && play->masked == 1);
 	CHECK(start(lease, tree.path) == -EALREADY && says(gpuarb, "lease 17 "));
@@ -267,10 +257,8 @@ static void follow(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(play->acknowledgements == 1);
 }
 
-TEST_CASE(an_agent_masks_existing_and_new_queues_and_acknowledges_once, perform(follow));
-
 /* The daemon was killed before it had saved the last change, and now cannot save anything at first. */
-static void follow_the_next(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+AGENT_TEST(an_agent_acknowledges_again_to_another_gpuarbd)
 {
 	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = reserve(gpuarb);
 
@@ -288,13 +276,10 @@ static void follow_the_next(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(play->acknowledged == 2 && play->acknowledgements == 2);
 }
 
-TEST_CASE(an_agent_acknowledges_again_to_another_gpuarbd, perform(follow_the_next));
-
-static void fail_and_mend(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+AGENT_TEST(a_mask_that_the_driver_refused_is_reported_and_set_again)
 {
 	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = reserve(gpuarb);
 
-	(void)fake;
 	CHECK(start(lease, tree.path) == 0);
 	play->refused = -EBUSY; /* for the second queue, which is added next */
 	queue_tree_add(&tree, 1);
@@ -312,8 +297,6 @@ static void fail_and_mend(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(gpuarb_lease_acknowledge(lease) == 0);
 }
 
-TEST_CASE(a_mask_that_the_driver_refused_is_reported_and_set_again, perform(fail_and_mend));
-
 /* In one step: without its directory a process has no queues. */
 static void exchange_queues(void)
 {
@@ -322,11 +305,10 @@ static void exchange_queues(void)
 }
 
 /* sysfs fails for a moment: nothing is known to have changed, so no queue is masked again. */
-static void fail_to_read(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+AGENT_TEST(an_agent_that_could_not_read_the_queues_once_masks_none_again)
 {
 	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = reserve(gpuarb);
 
-	(void)fake;
 	scratch_write(&tree, "other", "this is no directory");
 	CHECK(start(lease, tree.path) == 0 && play->masked == 1);
 	exchange_queues();
@@ -340,8 +322,6 @@ static void fail_to_read(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(agent_masked(lease) == 1);
 }
 
-TEST_CASE(an_agent_that_could_not_read_the_queues_once_masks_none_again, perform(fail_to_read));
-
 static uint64_t agent_polls(struct gpuarb_lease *lease)
 {
 	const struct agent *agent = lease->agent;
@@ -354,11 +334,10 @@ static uint64_t agent_polls(struct gpuarb_lease *lease)
 	return usec;
 }
 
-static void see_queues(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+AGENT_TEST(an_agent_that_sees_new_queues_does_not_search_for_them)
 {
 	struct gpuarb_lease *lease = reserve(gpuarb);
 
-	(void)fake;
 	play->sees_queues = true;
 	play->refused = -EBUSY;
 	CHECK(start(lease, tree.path) == -EBUSY);
@@ -372,26 +351,20 @@ static void see_queues(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	gpuarb_lease_close(lease);
 }
 
-TEST_CASE(an_agent_that_sees_new_queues_does_not_search_for_them, perform(see_queues));
-
-static void be_revoked(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+AGENT_TEST(an_agent_does_not_acknowledge_a_revocation)
 {
 	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = reserve(gpuarb);
 
-	(void)fake;
 	/* The address is valid in the daemon, which was forked from this process. */
 	play->state = "revoking";
 	CHECK(start(lease, tree.path) == 0);
 	CHECK(play->acknowledgements == 0 && gpuarb_lease_agent_error(lease) == 0);
 }
 
-TEST_CASE(an_agent_does_not_acknowledge_a_revocation, perform(be_revoked));
-
-static void be_paused(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+AGENT_TEST(an_agent_pauses_queues_and_resumes_them_when_it_ends)
 {
 	struct gpuarb_lease *lease = reserve(gpuarb);
 
-	(void)fake;
 	play->paused = true;
 	play->turn_refused = -EBUSY;
 	CHECK(start(lease, tree.path) == -EBUSY && says(gpuarb, "queue 0 on GPU 0000:03:00.0"));
@@ -406,15 +379,12 @@ static void be_paused(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(!play->stopped[0] && !play->stopped[1]);
 }
 
-TEST_CASE(an_agent_pauses_queues_and_resumes_them_when_it_ends, perform(be_paused));
-
-static void fork_one(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+AGENT_TEST(a_forked_child_has_no_agent)
 {
 	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = reserve(gpuarb);
 	int status = -1;
 	pid_t pid;
 
-	(void)fake;
 	CHECK(start(lease, tree.path) == 0);
 	fflush(stdout);
 	pid = fork();
@@ -425,5 +395,3 @@ static void fork_one(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
 	CHECK(gpuarb_lease_agent_error(lease) == 0);
 }
-
-TEST_CASE(a_forked_child_has_no_agent, perform(fork_one));

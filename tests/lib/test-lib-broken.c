@@ -15,42 +15,35 @@
 #include "lib-rig.h"
 #include "libgpuarb/connection/connection.h"
 #include "libgpuarb/lease/lease-handle.h"
-#include "private-bus.h"
+#include "rig.h"
 #include "scratch.h"
 #include "seed.h"
 
-static void count(const char *kind, const char *what, void *userdata)
+static void count(const char *, const char *, void *userdata)
 {
-	(void)kind;
-	(void)what;
 	(*(unsigned *)userdata)++;
 }
 
 /* ---- a faulty daemon ------------------------------------------------------------------ */
 
-static int say_nothing(sd_bus_message *call, void *userdata)
+static int say_nothing(sd_bus_message *, void *)
 {
-	(void)call;
-	(void)userdata;
 	return 0;
 }
 
-static int kill_bus(sd_bus_message *call, void *userdata)
+static int kill_bus(sd_bus_message *, void *userdata)
 {
-	const struct private_bus *bus = userdata;
+	const struct rig *rig = userdata;
 
-	(void)call;
-	return kill(bus->pid, SIGKILL);
+	return kill(rig->bus, SIGKILL);
 }
 
-static int die(sd_bus_message *call, void *userdata)
+static int die(sd_bus_message *, void *)
 {
-	(void)call;
-	(void)userdata;
 	_exit(0);
 }
 
-static void time_out(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+LIB_TEST(a_call_times_out_when_the_daemon_hangs, say_nothing, NULL)
 {
 	gpuarb->answer_usec = LIB_RIG_SOON;
 	CHECK(gpuarb_reload(gpuarb) == -ETIMEDOUT);
@@ -65,37 +58,28 @@ static void time_out(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	fake_arbiter_saw(fake, "Reload");
 }
 
-TEST_CASE(a_call_times_out_when_the_daemon_hangs, LIB_RIG_WITH(say_nothing, NULL, time_out));
-
-static void lose_bus(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+LIB_TEST(a_call_is_reset_when_the_bus_dies_during_it, kill_bus, NULL)
 {
-	(void)fake;
 	gpuarb->reconnect_usec = LIB_RIG_SOON;
 	CHECK(gpuarb_reload(gpuarb) == -ECONNRESET);
 	CHECK(strstr(gpuarb_last_error(gpuarb), gpuarb->address) && !gpuarb->connection);
 	CHECK(gpuarb_reload(gpuarb) == -ECONNREFUSED);
 }
 
-TEST_CASE(a_call_is_reset_when_the_bus_dies_during_it, LIB_RIG_WITH(kill_bus, NULL, lose_bus));
-
-static void lose_daemon(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+LIB_TEST(a_call_is_reset_when_the_daemon_dies_during_it, die, NULL)
 {
-	(void)fake;
 	gpuarb->reconnect_usec = LIB_RIG_SOON;
 	CHECK(gpuarb_reload(gpuarb) == -ECONNRESET);
 	CHECK(strstr(gpuarb_last_error_name(gpuarb), "NoReply"));
 	CHECK(gpuarb_reload(gpuarb) == -ECONNREFUSED);
 }
 
-TEST_CASE(a_call_is_reset_when_the_daemon_dies_during_it, LIB_RIG_WITH(die, NULL, lose_daemon));
-
 /* ---- signals -------------------------------------------------------------------------- */
 
-static void be_interrupted(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+LIB_TEST(a_signal_ends_every_call, say_nothing, NULL)
 {
 	unsigned n = 0;
 
-	(void)fake;
 	lib_rig_signals(5000);
 	CHECK(gpuarb_reload(gpuarb) == -EINTR);
 	CHECK(*gpuarb_last_error(gpuarb));
@@ -103,8 +87,6 @@ static void be_interrupted(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(gpuarb_watch(gpuarb, GPUARB_FOREVER, count, &n) == -EINTR && n == 0);
 	lib_rig_signals(0);
 }
-
-TEST_CASE(a_signal_ends_every_call, LIB_RIG_WITH(say_nothing, NULL, be_interrupted));
 
 struct late {
 	sd_bus_message *call;
@@ -114,8 +96,8 @@ struct late {
 /* Answers a Reserve when the next call arrives. */
 static int answer_late(sd_bus_message *call, void *userdata)
 {
-	sd_bus_message *reply = NULL;
 	struct late *late = userdata;
+	sd_bus_message *reply;
 
 	close(late->ours);
 	late->ours = -1;
@@ -123,12 +105,11 @@ static int answer_late(sd_bus_message *call, void *userdata)
 		late->call = sd_bus_message_ref(call);
 		return 0;
 	}
-	if (sd_bus_message_new_method_return(late->call, &reply) < 0 ||
-	    sd_bus_message_append(reply, "ohs", "/org/gpuarb/Arbiter1/lease/1", late->theirs,
-				  "granted") < 0 ||
-	    fake_append_partitions(reply, 4, 0) < 0 || sd_bus_send(NULL, reply, NULL) < 0)
-		return -EIO;
-	sd_bus_message_unref(reply);
+	reply = fake_reply(late->call);
+	CHECK(sd_bus_message_append(reply, "ohs", "/org/gpuarb/Arbiter1/lease/1", late->theirs,
+				    "granted") >= 0);
+	fake_append_partitions(reply, 4, 0);
+	CHECK(fake_send(reply) >= 0);
 	close(late->theirs);
 	return sd_bus_reply_method_return(call, NULL);
 }
@@ -159,20 +140,18 @@ TEST(a_lease_granted_after_the_signal_ends_at_once)
 
 /* ---- invalid answers ------------------------------------------------------------------ */
 
-static int answer_nonsense(sd_bus_message *call, void *userdata)
+static int answer_nonsense(sd_bus_message *call, void *)
 {
-	(void)userdata;
 	return sd_bus_reply_method_return(call, "sib", "granted", 42, 1);
 }
 
-static void be_told_nonsense(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+LIB_TEST(an_answer_with_wrong_types_is_rejected, answer_nonsense, NULL)
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_view *view = NULL;
 	const char *result = NULL;
 	unsigned n = 0;
 
-	(void)fake;
 	CHECK(lib_rig_reserve(gpuarb) == -EPROTO);
 	CHECK(strstr(gpuarb_last_error(gpuarb), "Reserve"));
 	CHECK(gpuarb_plan(gpuarb, &want, 1, NULL, &result) == -EPROTO && !result);
@@ -180,58 +159,36 @@ static void be_told_nonsense(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(gpuarb_watch(gpuarb, GPUARB_FOREVER, count, &n) == -EPROTO && n == 0);
 }
 
-TEST_CASE(an_answer_with_wrong_types_is_rejected,
-	  LIB_RIG_WITH(answer_nonsense, NULL, be_told_nonsense));
-
-static int answer_words(sd_bus_message *call, void *userdata)
+static int answer_words(sd_bus_message *call, void *)
 {
-	(void)userdata;
 	return sd_bus_reply_method_return(call, "v", "s", "the second");
 }
 
-static void be_told_words(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+LIB_TEST(a_position_that_is_no_number_is_rejected, answer_words, NULL)
 {
 	struct gpuarb_lease lease = { .gpuarb = gpuarb, .fd = -1 };
 	unsigned position = 7;
 
-	(void)fake;
 	CHECK(gpuarb_lease_position(&lease, &position) == -EPROTO && position == 7);
 	CHECK(strstr(gpuarb_last_error(gpuarb), "'Position'"));
 }
 
-TEST_CASE(a_position_that_is_no_number_is_rejected,
-	  LIB_RIG_WITH(answer_words, NULL, be_told_words));
-
 /* Answers of the right types with one invalid value each. */
 static int answer_almost_right(sd_bus_message *call, void *userdata)
 {
-	sd_bus_message *reply = NULL;
+	static const char *const paths[] = { "/", "/org/gpuarb/Arbiter1/lease/x",
+					     "/org/gpuarb/Arbiter1/gpu/1",
+					     "/org/gpuarb/Arbiter1/lease/1" };
 	unsigned *step = userdata;
-	const char *paths[] = { "/", "/org/gpuarb/Arbiter1/lease/x", "/org/gpuarb/Arbiter1/gpu/1",
-				"/org/gpuarb/Arbiter1/lease/1" };
-	int r;
 
-	r = sd_bus_message_new_method_return(call, &reply);
-	if (r >= 0)
-		r = sd_bus_message_append(reply, "ohs", paths[*step], STDIN_FILENO, "granted");
-	if (r >= 0)
-		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
-	if (r >= 0)
-		r = sd_bus_message_append(reply, "a{sv}", 1, "cus", "s", "many");
-	if (r >= 0)
-		r = sd_bus_message_close_container(reply);
-	if (r >= 0)
-		r = sd_bus_send(NULL, reply, NULL);
-	sd_bus_message_unref(reply);
-	(*step)++;
-	return r;
+	return sd_bus_reply_method_return(call, "ohsaa{sv}", paths[(*step)++], STDIN_FILENO,
+					  "granted", 1, 1, "cus", "s", "many");
 }
 
-static void be_told_lies(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+LIB_TEST(an_answer_with_invalid_values_leaks_no_fd, answer_almost_right, &(unsigned){ 0 })
 {
 	unsigned before;
 
-	(void)fake;
 	before = count_fds() - 1; /* each invalid answer ends the connection */
 	for (int i = 0; i < 3; i++) {
 		CHECK(lib_rig_reserve(gpuarb) == -EPROTO);
@@ -243,22 +200,15 @@ static void be_told_lies(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(count_fds() == before);
 }
 
-TEST(an_answer_with_invalid_values_leaks_no_fd)
-{
-	unsigned step = 0;
-
-	LIB_RIG_WITH(answer_almost_right, &step, be_told_lies);
-}
-
 /* Answers every call with random arguments. */
 static int answer_noise(sd_bus_message *call, void *userdata)
 {
 	static const char *const types[] = {
 		"s", "o", "u", "t", "b", "h", "as", "au", "a{sv}", "aa{sv}", "a{oa{sa{sv}}}"
 	};
-	sd_bus_message *reply = NULL;
+	sd_bus_message *reply = fake_reply(call);
 	unsigned *seed = userdata;
-	int r = sd_bus_message_new_method_return(call, &reply);
+	int r = 0;
 
 	for (int n = rand_r(seed) % 5; r >= 0 && n > 0; n--) {
 		const char *type = types[(size_t)rand_r(seed) % ARRAY_SIZE(types)];
@@ -272,17 +222,13 @@ static int answer_noise(sd_bus_message *call, void *userdata)
 		else
 			r = sd_bus_message_append(reply, type, 0);
 	}
-	if (r >= 0)
-		r = sd_bus_send(NULL, reply, NULL);
-	sd_bus_message_unref(reply);
-	return r;
+	return fake_send(reply);
 }
 
-static void survive_noise(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+static void survive_noise(struct gpuarb *gpuarb, struct fake_arbiter *)
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 
-	(void)fake;
 	for (int i = 0; i < 300; i++) {
 		struct gpuarb_lease *lease = NULL;
 		struct gpuarb_view *view = NULL;
@@ -303,9 +249,14 @@ TEST(random_answers_do_no_harm)
 	LIB_RIG_WITH(answer_noise, &seed, survive_noise);
 }
 
+static int answer_nothing(sd_bus_message *call, void *)
+{
+	return sd_bus_reply_method_return(call, NULL);
+}
+
 /* ---- a faulty program ----------------------------------------------------------------- */
 
-static void close_the_fd(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+LIB_TEST(a_handle_reconnects_after_the_program_closed_its_fds, answer_nothing, NULL)
 {
 	unsigned below = count_fds();
 
@@ -323,22 +274,12 @@ static void close_the_fd(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(gpuarb_reload(gpuarb) == 0);
 }
 
-static int answer_nothing(sd_bus_message *call, void *userdata)
-{
-	(void)userdata;
-	return sd_bus_reply_method_return(call, NULL);
-}
-
-TEST_CASE(a_handle_reconnects_after_the_program_closed_its_fds,
-	  LIB_RIG_WITH(answer_nothing, NULL, close_the_fd));
-
 /* This process has no room for a descriptor more. */
-static void join_without_room(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+LIB_TEST(a_lease_is_not_joined_without_a_descriptor, answer_nothing, NULL)
 {
 	struct gpuarb_lease *lease = NULL;
 	struct rlimit before, none = { .rlim_cur = 0 };
 
-	(void)fake;
 	CHECK(gpuarb_reload(gpuarb) == 0); /* connects */
 	CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
 	none.rlim_max = before.rlim_max;
@@ -347,16 +288,10 @@ static void join_without_room(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
 }
 
-TEST_CASE(a_lease_is_not_joined_without_a_descriptor,
-	  LIB_RIG_WITH(answer_nothing, NULL, join_without_room));
-
-static void keep_sigpipe(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+LIB_TEST(signal_handlers_are_not_changed, answer_nothing, NULL)
 {
 	struct sigaction action;
 
-	(void)fake;
 	CHECK(gpuarb_reload(gpuarb) == 0);
 	CHECK(sigaction(SIGPIPE, NULL, &action) == 0 && action.sa_handler == SIG_DFL);
 }
-
-TEST_CASE(signal_handlers_are_not_changed, LIB_RIG_WITH(answer_nothing, NULL, keep_sigpipe));

@@ -11,6 +11,7 @@
 #include "dbus/names.h"
 #include "fake-lease.h"
 #include "lib-rig.h"
+#include "libgpuarb/lease/lease-handle.h"
 #include "libgpuarb/connection/connection.h"
 #include "rig.h"
 
@@ -23,7 +24,8 @@ FIXTURE(struct stage, stage, , stage_strike(stage));
 TEST_WITH(a_lease_has_all_granted_values, struct stage *stage)
 {
 	const struct gpuarb_partition *partition;
-	struct gpuarb_lease *lease = stage_begin(stage, "granted", NULL);
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = stage_begin(stage, "granted",
+										NULL);
 	size_t words;
 
 	CHECK(gpuarb_lease_id(lease) == 17 && gpuarb_lease_generation(lease) == 1);
@@ -44,18 +46,17 @@ TEST_WITH(a_lease_has_all_granted_values, struct stage *stage)
 	CHECK(partition->vram == 1 << 30 && partition->n_gaps == 1);
 	CHECK(strcmp(partition->tier, "cooperative") == 0);
 	CHECK(strcmp(partition->gaps[0], "power") == 0);
-	gpuarb_lease_close(lease);
 }
 
 TEST_WITH(a_library_on_top_can_set_the_last_error, struct stage *stage)
 {
-	struct gpuarb_lease *lease = stage_begin(stage, "granted", NULL);
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = stage_begin(stage, "granted",
+										NULL);
 
 	CHECK(gpuarb_lease_fail(lease, -EIO, "100% of it failed: %s") == -EIO);
 	CHECK(strcmp(gpuarb_last_error(stage->gpuarb), "100% of it failed: %s") == 0);
 	CHECK(strcmp(gpuarb_last_error_name(stage->gpuarb), "") == 0);
 	CHECK(gpuarb_lease_fail(lease, -EIO, NULL) == -EINVAL);
-	gpuarb_lease_close(lease);
 }
 
 TEST_WITH(the_holder_is_close_on_exec_and_the_daemon_sees_its_end, struct stage *stage)
@@ -72,13 +73,12 @@ TEST_WITH(a_token_returns_the_present_state_of_the_lease, struct stage *stage)
 {
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
 	struct gpuarb_want want = GPUARB_WANT_INIT;
-	struct gpuarb_lease *lease = NULL;
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
 
-	CHECK(stage_set(stage, "granted", NULL));
+	stage_set(stage, "granted", NULL);
 	options.token = "again";
 	CHECK(gpuarb_reserve(stage->gpuarb, &want, 1, &options, &lease) == 0);
 	CHECK(gpuarb_lease_generation(lease) == 3 && gpuarb_lease_cus(lease, 0) == 20);
-	gpuarb_lease_close(lease);
 }
 
 TEST_WITH(a_lease_outlives_its_handle, struct stage *stage)
@@ -141,7 +141,8 @@ TEST_WITH(an_acknowledgement_is_repeated_when_its_record_comes_again, struct sta
 TEST_WITH(a_resized_lease_has_its_new_partitions, struct stage *stage)
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
-	struct gpuarb_lease *lease = stage_begin(stage, "granted", NULL);
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = stage_begin(stage, "granted",
+										NULL);
 
 	CHECK(gpuarb_lease_resize(lease, &want, 1) == 0);
 	CHECK(gpuarb_lease_cus(lease, 0) == 20 && gpuarb_lease_generation(lease) == 3);
@@ -149,19 +150,18 @@ TEST_WITH(a_resized_lease_has_its_new_partitions, struct stage *stage)
 	fake_arbiter_saw(&stage->fake, "Resize");
 	fake_arbiter_saw(&stage->fake, "GetAll");
 	CHECK(gpuarb_lease_resize(lease, &want, 0) == -EINVAL);
-	gpuarb_lease_close(lease);
 }
 
 TEST_WITH(a_process_is_bound_by_an_open_pidfd, struct stage *stage)
 {
-	struct gpuarb_lease *lease = stage_begin(stage, "granted", NULL);
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = stage_begin(stage, "granted",
+										NULL);
 	int fd;
 
 	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	CHECK(gpuarb_lease_bind(lease, fd) == 0);
 	close(fd);
 	CHECK(gpuarb_lease_bind(lease, fd) == -EINVAL && gpuarb_lease_bind(lease, -1) == -EINVAL);
-	gpuarb_lease_close(lease);
 }
 
 TEST_WITH(lease_of_another_program_is_joined_without_its_holder, struct stage *stage)
@@ -169,7 +169,7 @@ TEST_WITH(lease_of_another_program_is_joined_without_its_holder, struct stage *s
 	struct gpuarb_lease *lease, *joined;
 	uint64_t id;
 
-	CHECK(stage_set(stage, "granted", NULL));
+	stage_set(stage, "granted", NULL);
 	lease = stage_reserve(stage, 0);
 	id = gpuarb_lease_id(lease);
 	CHECK(gpuarb_lease_join(stage->gpuarb, id, &joined) == 0);
@@ -195,30 +195,28 @@ TEST_WITH(a_process_is_bound_by_a_separate_call, struct stage *stage)
 {
 	struct gpuarb_options options = with_process();
 	struct gpuarb_want want = GPUARB_WANT_INIT;
-	struct gpuarb_lease *lease = NULL;
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
 
-	CHECK(stage_set(stage, "granted", NULL));
+	stage_set(stage, "granted", NULL);
 	CHECK(gpuarb_reserve(stage->gpuarb, &want, 1, &options, &lease) == 0);
 	close(options.process_fd);
 	fake_arbiter_saw(&stage->fake, "Reserve");
 	fake_arbiter_saw(&stage->fake, "Bind");
-	gpuarb_lease_close(lease);
 }
 
 TEST_WITH(a_process_is_bound_at_once_without_a_separate_call, struct stage *stage)
 {
 	struct gpuarb_options options = with_process();
 	struct gpuarb_want want = GPUARB_WANT_INIT;
-	struct gpuarb_lease *lease = NULL;
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
 
-	CHECK(stage_set(stage, "granted", NULL));
+	stage_set(stage, "granted", NULL);
 	options.bind_at_once = true;
 	CHECK(gpuarb_reserve(stage->gpuarb, &want, 1, &options, &lease) == 0);
 	close(options.process_fd);
 	CHECK(gpuarb_reload(stage->gpuarb) == 0);
 	fake_arbiter_saw(&stage->fake, "Reserve");
 	fake_arbiter_saw(&stage->fake, "Reload");
-	gpuarb_lease_close(lease);
 }
 
 /* When binding fails the daemon is asked to end the lease, because the process may be bound. */
@@ -231,7 +229,7 @@ static void fail_to_bind(int (*reserve)(struct gpuarb *, const struct gpuarb_wan
 	struct gpuarb_lease *lease = NULL;
 	struct stage stage;
 
-	CHECK(stage_set(&stage, "granted", refuse));
+	stage_set(&stage, "granted", refuse);
 	stage.gpuarb->answer_usec = *refuse ? ANSWER_USEC : LIB_RIG_LATE;
 	CHECK(reserve(stage.gpuarb, &want, 1, &options, &lease) == error && !lease);
 	CHECK(strstr(gpuarb_last_error(stage.gpuarb), *refuse ? "it is so" : stage.bus.address));
@@ -262,7 +260,7 @@ TEST_WITH(nothing_is_reserved_without_a_free_fd_for_the_process, struct stage *s
 	struct gpuarb_lease *lease = NULL;
 	struct rlimit before, none;
 
-	CHECK(stage_set(stage, "granted", NULL));
+	stage_set(stage, "granted", NULL);
 	CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
 	none = (struct rlimit){ .rlim_cur = 0, .rlim_max = before.rlim_max };
 	CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
@@ -290,10 +288,10 @@ TEST_WITH(a_refusal_has_the_sentence_of_the_daemon, struct stage *stage)
 
 TEST_WITH(the_environment_has_the_mask_of_the_lease, struct stage *stage)
 {
-	struct gpuarb_lease *lease;
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
 	char **environment = NULL;
 
-	CHECK(stage_set(stage, "granted", NULL));
+	stage_set(stage, "granted", NULL);
 	unsetenv("HSA_CU_MASK");
 	unsetenv("ROC_GLOBAL_CU_MASK");
 	unsetenv("ROCR_VISIBLE_DEVICES");
@@ -315,5 +313,4 @@ TEST_WITH(the_environment_has_the_mask_of_the_lease, struct stage *stage)
 	setenv("HSA_CU_MASK", "0:0-3", 1);
 	CHECK(gpuarb_lease_environment(lease, &environment) == -EEXIST);
 	unsetenv("HSA_CU_MASK");
-	gpuarb_lease_close(lease);
 }

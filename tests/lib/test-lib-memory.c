@@ -14,7 +14,7 @@
 #include "libgpuarb/agent/agent.h"
 #include "libgpuarb/connection/connection.h"
 #include "libgpuarb/lease/lease-calls.h"
-#include "private-bus.h"
+#include "rig.h"
 #include "scratch.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -35,16 +35,14 @@ static int answer_reserve(sd_bus_message *call)
 {
 	static int ours[HOLDERS];
 	static size_t n;
-	sd_bus_message *reply = NULL;
+	sd_bus_message *reply = fake_reply(call);
 	int pair[2], r;
 
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
-	CHECK(sd_bus_message_new_method_return(call, &reply) >= 0);
 	CHECK(sd_bus_message_append(reply, "ohs", GPUARB_PATH_LEASE "/17", pair[0], "granted") >=
 	      0);
-	CHECK(fake_append_partitions(reply, 30, 0) >= 0);
-	r = sd_bus_send(NULL, reply, NULL);
-	sd_bus_message_unref(reply);
+	fake_append_partitions(reply, 30, 0);
+	r = fake_send(reply);
 	close(pair[0]);
 	if (n >= HOLDERS)
 		close(ours[n % HOLDERS]);
@@ -55,23 +53,13 @@ static int answer_reserve(sd_bus_message *call)
 /* Adaptable, of generation 3, on GPU 7. */
 static int answer_properties(sd_bus_message *call)
 {
-	sd_bus_message *reply = NULL;
-	int r;
+	sd_bus_message *reply = fake_reply(call);
 
-	CHECK(sd_bus_message_new_method_return(call, &reply) >= 0);
 	CHECK(sd_bus_message_open_container(reply, 'a', "{sv}") >= 0);
-	CHECK(fake_append(reply, "State", "s", "granted") >= 0);
-	CHECK(fake_append(reply, "Generation", "t", UINT64_C(3)) >= 0);
-	CHECK(fake_append(reply, "Adaptable", "b", 1) >= 0);
-	CHECK(sd_bus_message_open_container(reply, 'e', "sv") >= 0);
-	CHECK(sd_bus_message_append(reply, "s", "Partitions") >= 0);
-	CHECK(sd_bus_message_open_container(reply, 'v', "aa{sv}") >= 0);
-	CHECK(fake_append_partitions(reply, 20, 7) >= 0);
-	for (int i = 0; i < 3; i++)
-		CHECK(sd_bus_message_close_container(reply) >= 0);
-	r = sd_bus_send(NULL, reply, NULL);
-	sd_bus_message_unref(reply);
-	return r;
+	fake_append(reply, "Adaptable", "b", 1);
+	fake_append_lease(reply, "granted", 3, 20, 7);
+	CHECK(sd_bus_message_close_container(reply) >= 0);
+	return fake_send(reply);
 }
 
 /* Each container of these answers is empty. */
@@ -81,9 +69,8 @@ static const char *const empty_answers[][2] = {
 	{ "ReadCounters", "aa{sv}aa{sv}a{sv}" },
 };
 
-static int answer(sd_bus_message *call, void *userdata)
+static int answer(sd_bus_message *call, void *)
 {
-	(void)userdata;
 	if (sd_bus_message_is_method_call(call, NULL, "Reserve"))
 		return answer_reserve(call);
 	if (sd_bus_message_is_method_call(call, NULL, "GetAll"))
@@ -262,9 +249,8 @@ TEST(every_allocation_may_fail_while_a_request_is_built)
 /* The number of calls since it was set to 0, in all restarts of the daemon. */
 static unsigned *calls;
 
-static int die_first(sd_bus_message *call, void *userdata)
+static int die_first(sd_bus_message *call, void *)
 {
-	(void)userdata;
 	if ((*calls)++ == 0)
 		_exit(0);
 	return sd_bus_reply_method_return(call, NULL);
@@ -283,11 +269,12 @@ static int ask_who_dies(struct gpuarb *gpuarb)
 TEST(every_allocation_may_fail_while_the_daemon_restarts)
 {
 	struct fake_arbiter fake;
-	struct private_bus bus;
+	struct rig bus;
 	struct gpuarb *gpuarb;
 
-	if (!private_bus_start(&bus))
-		SKIP("no dbus-daemon");
+	if (rig_bus_missing())
+		SKIP(rig_bus_missing());
+	rig_new(&bus);
 	calls = mmap(NULL, sizeof(*calls), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		     0);
 	CHECK(calls != MAP_FAILED);
@@ -296,7 +283,7 @@ TEST(every_allocation_may_fail_while_the_daemon_restarts)
 	without_memory(gpuarb, ask_who_dies, 100);
 	gpuarb_close(gpuarb);
 	fake_arbiter_stop(&fake);
-	private_bus_stop(&bus);
+	rig_done(&bus);
 	munmap(calls, sizeof(*calls));
 }
 
@@ -304,22 +291,19 @@ TEST(every_allocation_may_fail_while_the_daemon_restarts)
 
 static struct scratch tree;
 
-static int open_null(void *userdata)
+static int open_null(void *)
 {
-	(void)userdata;
 	return open("/dev/null", O_RDWR | O_CLOEXEC);
 }
 
 /* Refuses the second queue, so that the first is restored and a sentence is made. */
-static int set_first(void *userdata, int fd, uint32_t queue, const struct mask *mask)
+static int set_first(void *, int, uint32_t queue, const struct mask *)
 {
-	(void)userdata, (void)fd, (void)mask;
 	return queue == 1 ? -EBUSY : 0;
 }
 
-static int set_turn(void *userdata, int fd, uint32_t queue, bool paused, uint32_t priority)
+static int set_turn(void *, int, uint32_t, bool, uint32_t)
 {
-	(void)userdata, (void)fd, (void)queue, (void)paused, (void)priority;
 	return 0;
 }
 
@@ -328,9 +312,8 @@ static bool sees_none(void)
 	return false;
 }
 
-static const char *no_environment(void *userdata, const char *name)
+static const char *no_environment(void *, const char *)
 {
-	(void)userdata, (void)name;
 	return NULL;
 }
 
@@ -375,9 +358,8 @@ TEST(every_allocation_may_fail_while_queues_are_masked)
 
 /* ---- the agent -------------------------------------------------------------------------- */
 
-static int set_all(void *userdata, int fd, uint32_t queue, const struct mask *mask)
+static int set_all(void *, int, uint32_t, const struct mask *)
 {
-	(void)userdata, (void)fd, (void)queue, (void)mask;
 	return 0;
 }
 

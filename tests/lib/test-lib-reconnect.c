@@ -11,14 +11,13 @@
 #include "dbus/names.h"
 #include "lib-rig.h"
 #include "libgpuarb/lease/lease-handle.h"
-#include "private-bus.h"
 #include "rig.h"
 
 NEEDS(rig_bus_missing);
 
 /* Shared by all restarts of the fake daemon. */
 struct fate {
-	struct private_bus bus;
+	struct rig bus;
 	struct gpuarb *gpuarb;
 	struct fake_arbiter fake;
 	unsigned calls;     /* received */
@@ -33,7 +32,7 @@ static int answer(sd_bus_message *call, void *userdata)
 
 	if (fate->calls++ < fate->deaths) {
 		if (fate->with_bus)
-			return kill(fate->bus.pid, SIGKILL);
+			return kill(fate->bus.bus, SIGKILL);
 		_exit(0);
 	}
 	if (fate->refuse)
@@ -45,11 +44,10 @@ static void bus_again(void *userdata)
 {
 	struct fate *fate = userdata;
 	/* A copy: starting a bus writes to it in both processes. */
-	struct private_bus bus = fate->bus;
+	struct rig bus = fate->bus;
 
-	private_bus_kill(&bus);
-	if (!private_bus_again(&bus))
-		_exit(1);
+	rig_kill_bus(&bus);
+	rig_start_bus(&bus);
 	fate->bus = bus;
 }
 
@@ -58,9 +56,10 @@ static struct fate *begin_fate(void)
 {
 	struct fate *fate = mmap(NULL, sizeof(*fate), PROT_READ | PROT_WRITE,
 				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	struct private_bus bus; /* see above */
+	struct rig bus; /* see above */
 
-	CHECK(fate != MAP_FAILED && private_bus_start(&bus));
+	CHECK(fate != MAP_FAILED);
+	rig_new(&bus);
 	fate->bus = bus;
 	fate->gpuarb = lib_rig_open();
 	return fate;
@@ -71,7 +70,7 @@ static void end_fate(struct fate **fate)
 	if ((*fate)->fake.pid > 0)
 		fake_arbiter_stop(&(*fate)->fake);
 	gpuarb_close((*fate)->gpuarb);
-	private_bus_stop(&(*fate)->bus);
+	rig_done(&(*fate)->bus);
 	munmap(*fate, sizeof(**fate));
 }
 
@@ -146,7 +145,7 @@ TEST_WITH(call_fails_with_its_first_error_if_no_daemon_returns, struct fate *fat
 	CHECK(strstr(gpuarb_last_error(fate->gpuarb), "; waited "));
 	CHECK(strstr(gpuarb_last_error_name(fate->gpuarb), "ServiceUnknown"));
 
-	private_bus_kill(&fate->bus);
+	rig_kill_bus(&fate->bus);
 	CHECK(gpuarb_reload(fate->gpuarb) == -ECONNREFUSED);
 	CHECK(strstr(gpuarb_last_error(fate->gpuarb), fate->bus.address));
 	CHECK(strcmp(gpuarb_last_error_name(fate->gpuarb), "") == 0);
@@ -175,7 +174,7 @@ TEST_WITH(a_signal_ends_the_wait_for_daemon_or_bus, struct fate *fate)
 	lib_rig_signals(20000);
 	CHECK(gpuarb_reload(fate->gpuarb) == -EINTR);
 	CHECK(*gpuarb_last_error(fate->gpuarb));
-	private_bus_kill(&fate->bus);
+	rig_kill_bus(&fate->bus);
 	CHECK(gpuarb_reload(fate->gpuarb) == -EINTR);
 	CHECK(*gpuarb_last_error(fate->gpuarb));
 	lib_rig_signals(0);

@@ -9,7 +9,6 @@
 #include "dbus/names.h"
 #include "lib-rig.h"
 #include "libgpuarb/connection/connection.h"
-#include "private-bus.h"
 #include "rig.h"
 
 NEEDS(rig_bus_missing);
@@ -34,46 +33,41 @@ static void close_object(sd_bus_message *m)
 static void append_gpu(sd_bus_message *m, const char *path, const char *name)
 {
 	open_object(m, path, GPUARB_INTERFACE_GPU);
-	CHECK(fake_append(m, "Name", "s", name) >= 0);
-	CHECK(fake_append(m, "Xccs", "u", 1) >= 0 && fake_append(m, "ShaderEngines", "u", 2) >= 0);
-	CHECK(fake_append(m, "CusPerShaderEngine", "aau", 1, 2, 15, 14) >= 0);
-	CHECK(fake_append(m, "CusPerShaderArray", "aaau", 1, 2, 2, 8, 7, 2, 7, 7) >= 0);
-	CHECK(fake_append(m, "Cus", "u", 29) >= 0 && fake_append(m, "CusFree", "u", 9) >= 0);
-	CHECK(fake_append(m, "Fairness", "d", 0.75) >= 0);
-	CHECK(fake_append(m, "VramBytes", "t", UINT64_C(1) << 34) >= 0);
-	CHECK(fake_append(m, "WgpMode", "b", 1) >= 0 && fake_append(m, "Draining", "b", 0) >= 0);
-	CHECK(fake_append(m, "Scheduler", "s", "hws") >= 0);
-	CHECK(fake_append(m, "Unmanaged", "aa{sv}", 1, 4, "pid", "u", 77, "uid", "u", 1000,
-			  "command", "s", "ollama", "queues", "u", 5) >= 0);
-	CHECK(fake_append(m, "Graphics", "s", "drawn") >= 0);
-	CHECK(fake_append(m, "Clients", "aa{sv}", 1, 5, "pid", "u", 88, "command", "s", "Xorg",
-			  "draws", "b", 1, "gfx-share", "d", 0.25, "vram", "t",
-			  UINT64_C(4096)) >= 0);
-	CHECK(fake_append(m, "Temperature", "d", 45.5) >= 0); /* an unknown key of a newer daemon */
+	fake_append(m, "Name", "s", name);
+	fake_append(m, "Xccs", "u", 1);
+	fake_append(m, "ShaderEngines", "u", 2);
+	fake_append(m, "CusPerShaderEngine", "aau", 1, 2, 15, 14);
+	fake_append(m, "CusPerShaderArray", "aaau", 1, 2, 2, 8, 7, 2, 7, 7);
+	fake_append(m, "Cus", "u", 29);
+	fake_append(m, "CusFree", "u", 9);
+	fake_append(m, "Fairness", "d", 0.75);
+	fake_append(m, "VramBytes", "t", UINT64_C(1) << 34);
+	fake_append(m, "WgpMode", "b", 1);
+	fake_append(m, "Draining", "b", 0);
+	fake_append(m, "Scheduler", "s", "hws");
+	fake_append(m, "Unmanaged", "aa{sv}", 1, 4, "pid", "u", 77, "uid", "u", 1000, "command",
+		    "s", "ollama", "queues", "u", 5);
+	fake_append(m, "Graphics", "s", "drawn");
+	fake_append(m, "Clients", "aa{sv}", 1, 5, "pid", "u", 88, "command", "s", "Xorg", "draws",
+		    "b", 1, "gfx-share", "d", 0.25, "vram", "t", UINT64_C(4096));
+	fake_append(m, "Temperature", "d", 45.5); /* an unknown key of a newer daemon */
 	close_object(m);
 }
 
 static void append_lease(sd_bus_message *m, const char *path)
 {
 	open_object(m, path, GPUARB_INTERFACE_LEASE);
-	CHECK(fake_append(m, "Id", "t", UINT64_C(999)) >= 0); /* ignored: the path has the id */
-	CHECK(fake_append(m, "State", "s", "granted") >= 0);
-	CHECK(fake_append(m, "OwnerUid", "u", 1000) >= 0);
-	CHECK(fake_append(m, "Adaptable", "b", 1) >= 0);
-	CHECK(sd_bus_message_open_container(m, 'e', "sv") >= 0);
-	CHECK(sd_bus_message_append(m, "s", "Partitions") >= 0);
-	CHECK(sd_bus_message_open_container(m, 'v', "aa{sv}") >= 0);
-	CHECK(fake_append_partitions(m, 20, 4711) >= 0);
-	CHECK(sd_bus_message_close_container(m) >= 0 && sd_bus_message_close_container(m) >= 0);
+	fake_append(m, "Id", "t", UINT64_C(999)); /* ignored: the path has the id */
+	fake_append(m, "OwnerUid", "u", 1000);
+	fake_append(m, "Adaptable", "b", 1);
+	fake_append_lease(m, "granted", 1, 20, 4711);
 	close_object(m);
 }
 
 static int answer_objects(sd_bus_message *call)
 {
-	sd_bus_message *reply = NULL;
-	int r;
+	sd_bus_message *reply = fake_reply(call);
 
-	CHECK(sd_bus_message_new_method_return(call, &reply) >= 0);
 	CHECK(sd_bus_message_open_container(reply, 'a', "{oa{sa{sv}}}") >= 0);
 	append_gpu(reply, GPUARB_PATH_GPU "/10", "0000:0a:00.0");
 	append_lease(reply, GPUARB_PATH_LEASE "/100");
@@ -83,27 +77,20 @@ static int answer_objects(sd_bus_message *call)
 	open_object(reply, GPUARB_PATH_GPU "/3", "org.example.Else");
 	close_object(reply);
 	CHECK(sd_bus_message_close_container(reply) >= 0);
-	r = sd_bus_send(NULL, reply, NULL);
-	sd_bus_message_unref(reply);
-	return r;
+	return fake_send(reply);
 }
 
 static int answer_root(sd_bus_message *call)
 {
-	sd_bus_message *reply = NULL;
-	int r;
+	sd_bus_message *reply = fake_reply(call);
 
-	CHECK(sd_bus_message_new_method_return(call, &reply) >= 0);
 	CHECK(sd_bus_message_append(reply, "a{sv}", 2, "Version", "s", "0.1.0", "Tenants", "as", 2,
 				    "compositor", "*") >= 0);
-	r = sd_bus_send(NULL, reply, NULL);
-	sd_bus_message_unref(reply);
-	return r;
+	return fake_send(reply);
 }
 
-static int answer(sd_bus_message *call, void *userdata)
+static int answer(sd_bus_message *call, void *)
 {
-	(void)userdata;
 	if (sd_bus_message_is_method_call(call, NULL, "GetAll"))
 		return answer_root(call);
 	return answer_objects(call);
@@ -111,14 +98,13 @@ static int answer(sd_bus_message *call, void *userdata)
 
 /* ---- snapshots ------------------------------------------------------------------------ */
 
-static void read_snapshot(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+LIB_TEST(a_snapshot_has_all_gpus_and_leases_in_order, answer, NULL)
 {
 	const struct gpuarb_lease_info *leases;
 	const struct gpuarb_gpu *gpus;
 	const char *const *tenants;
 	_cleanup_(gpuarb_view_freep) struct gpuarb_view *view = NULL;
 
-	(void)fake;
 	CHECK(gpuarb_look(gpuarb, &view) == 0);
 	CHECK(strcmp(gpuarb_view_version(view), "0.1.0") == 0);
 	CHECK(gpuarb_view_tenants(view, &tenants) == 2 && strcmp(tenants[1], "*") == 0);
@@ -150,37 +136,30 @@ static void read_snapshot(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(leases[0].deadline == GPUARB_FOREVER && strcmp(leases[0].name, "") == 0);
 }
 
-TEST_CASE(a_snapshot_has_all_gpus_and_leases_in_order, LIB_RIG_WITH(answer, NULL, read_snapshot));
-
 static int answer_wrong(sd_bus_message *call, void *userdata)
 {
 	/* An interface, and the property to send as a string. */
 	const char *const *wrong = userdata;
-	sd_bus_message *reply = NULL;
-	int r;
+	sd_bus_message *reply = fake_reply(call);
 
-	CHECK(sd_bus_message_new_method_return(call, &reply) >= 0);
 	if (sd_bus_message_is_method_call(call, NULL, "GetAll")) {
 		CHECK(sd_bus_message_append(reply, "a{sv}", 1, wrong[1], "s", "x") >= 0);
 	} else {
 		CHECK(sd_bus_message_open_container(reply, 'a', "{oa{sa{sv}}}") >= 0);
 		open_object(reply, wrong[2], wrong[0]);
-		CHECK(fake_append(reply, wrong[1], "s", "x") >= 0);
+		fake_append(reply, wrong[1], "s", "x");
 		close_object(reply);
 		CHECK(sd_bus_message_close_container(reply) >= 0);
 	}
-	r = sd_bus_send(NULL, reply, NULL);
-	sd_bus_message_unref(reply);
-	return r;
+	return fake_send(reply);
 }
 
 static const char *wrong_key;
 
-static void read_wrong_snapshot(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+static void read_wrong_snapshot(struct gpuarb *gpuarb, struct fake_arbiter *)
 {
 	struct gpuarb_view *view = NULL;
 
-	(void)fake;
 	CHECK(gpuarb_look(gpuarb, &view) == -EPROTO && !view);
 	CHECK(strstr(gpuarb_last_error(gpuarb), wrong_key));
 }
@@ -256,7 +235,7 @@ static int answer_and_change(sd_bus_message *call, void *userdata)
 
 struct watcher {
 	struct gpuarb *gpuarb;
-	struct private_bus bus;
+	struct rig bus;
 	struct fake_arbiter fake;
 	unsigned gone;
 	char events[512];
@@ -277,11 +256,11 @@ static void note(const char *kind, const char *what, void *userdata)
 		fake_arbiter_stop(&watcher->fake);
 	}
 	if (strcmp(kind, "daemon-gone") == 0 && watcher->gone++ == 1)
-		CHECK(private_bus_again(&watcher->bus));
+		rig_start_bus(&watcher->bus);
 	if (strcmp(kind, "daemon-gone") == 0)
 		fake_arbiter_start(watcher->bus.address, answer, NULL, &watcher->fake);
 	if (strcmp(kind, "daemon-back") == 0 && watcher->gone == 1)
-		private_bus_kill(&watcher->bus);
+		rig_kill_bus(&watcher->bus);
 	if (strcmp(kind, "daemon-back") == 0 && watcher->gone == 2)
 		lib_rig_signals(5000);
 }
@@ -294,7 +273,7 @@ TEST(a_watch_reports_changes_in_their_order)
 				       "daemon-back() daemon-gone() daemon-back() ";
 	struct watcher watcher = { .gpuarb = NULL };
 
-	CHECK(private_bus_start(&watcher.bus));
+	rig_new(&watcher.bus);
 	fake_arbiter_start(watcher.bus.address, answer_and_change, NULL, &watcher.fake);
 	watcher.gpuarb = lib_rig_open();
 	CHECK(gpuarb_watch(watcher.gpuarb, GPUARB_FOREVER, note, &watcher) == -EINTR);
@@ -304,28 +283,24 @@ TEST(a_watch_reports_changes_in_their_order)
 	CHECK(strcmp(watcher.events, expected) == 0);
 	gpuarb_close(watcher.gpuarb);
 	fake_arbiter_stop(&watcher.fake);
-	private_bus_stop(&watcher.bus);
+	rig_done(&watcher.bus);
 }
 
-static void watch_briefly(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+LIB_TEST(a_watch_ends_after_its_time, answer, NULL)
 {
 	struct watcher watcher = { .gpuarb = gpuarb };
 
-	(void)fake;
 	CHECK(gpuarb_watch(gpuarb, 20000, note, &watcher) == 0);
 	CHECK(strcmp(watcher.events, "watching() ") == 0);
 }
 
-TEST_CASE(a_watch_ends_after_its_time, LIB_RIG_WITH(answer, NULL, watch_briefly));
-
 /* The daemon and the bus are gone when the pipe becomes readable, in the callback. */
-static void stop_when_gone(const char *kind, const char *what, void *userdata)
+static void stop_when_gone(const char *kind, const char *, void *userdata)
 {
 	struct watcher *watcher = userdata;
 
-	(void)what;
 	if (strcmp(kind, "watching") == 0)
-		private_bus_kill(&watcher->bus);
+		rig_kill_bus(&watcher->bus);
 	if (strcmp(kind, "daemon-gone") == 0)
 		CHECK(write((int)watcher->gone, "", 1) == 1);
 }
@@ -335,7 +310,7 @@ TEST(a_watch_ends_when_its_fd_is_readable)
 	struct watcher watcher = { .gpuarb = NULL };
 	int fds[2];
 
-	CHECK(private_bus_start(&watcher.bus));
+	rig_new(&watcher.bus);
 	CHECK(pipe(fds) == 0);
 	watcher.gone = (unsigned)fds[1];
 	fake_arbiter_start(watcher.bus.address, answer, NULL, &watcher.fake);
@@ -344,14 +319,14 @@ TEST(a_watch_ends_when_its_fd_is_readable)
 				 &watcher) == 0);
 
 	/* Readable from the beginning, on a bus that is back. */
-	CHECK(private_bus_again(&watcher.bus));
+	rig_start_bus(&watcher.bus);
 	fake_arbiter_stop(&watcher.fake);
 	fake_arbiter_start(watcher.bus.address, answer, NULL, &watcher.fake);
 	CHECK(gpuarb_watch_until(watcher.gpuarb, fds[0], GPUARB_FOREVER, note, &watcher) == 0);
 	CHECK(close(fds[0]) == 0 && close(fds[1]) == 0);
 	gpuarb_close(watcher.gpuarb);
 	fake_arbiter_stop(&watcher.fake);
-	private_bus_stop(&watcher.bus);
+	rig_done(&watcher.bus);
 }
 
 /* ---- plans and refusals --------------------------------------------------------------- */
@@ -364,25 +339,21 @@ static void append_refusal(sd_bus_message *m)
 				    "policy") >= 0);
 }
 
-static int answer_plan(sd_bus_message *call, void *userdata)
+static int answer_plan(sd_bus_message *call, void *)
 {
 	sd_bus_error error = SD_BUS_ERROR_NULL;
-	sd_bus_message *reply = NULL;
-	int r;
+	sd_bus_message *reply;
 
-	(void)userdata;
 	if (sd_bus_message_is_method_call(call, NULL, "Plan")) {
-		CHECK(sd_bus_message_new_method_return(call, &reply) >= 0);
+		reply = fake_reply(call);
 		CHECK(sd_bus_message_append(reply, "s", "refused") >= 0);
-		CHECK(fake_append_partitions(reply, 20, 0) >= 0);
+		fake_append_partitions(reply, 20, 0);
 	} else {
 		sd_bus_error_set_const(&error, GPUARB_ERROR_NO_CAPACITY, "no GPU has room");
 		CHECK(sd_bus_message_new_method_error(call, &reply, &error) >= 0);
 	}
 	append_refusal(reply);
-	r = sd_bus_send(NULL, reply, NULL);
-	sd_bus_message_unref(reply);
-	return r;
+	return fake_send(reply);
 }
 
 static void check_refusal(struct gpuarb *gpuarb)
@@ -398,14 +369,13 @@ static void check_refusal(struct gpuarb *gpuarb)
 	CHECK(strstr(refusals[0].hint, "30 or 32 CUs"));
 }
 
-static void plan(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+LIB_TEST(a_plan_has_a_refusal_for_each_gpu, answer_plan, NULL)
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	const struct gpuarb_partition *partitions;
 	const char *result = NULL;
 	size_t n;
 
-	(void)fake;
 	CHECK(gpuarb_plan(gpuarb, &want, 1, NULL, &result) == 0);
 	CHECK(strcmp(result, "refused") == 0);
 	partitions = gpuarb_last_plan(gpuarb, &n);
@@ -421,5 +391,3 @@ static void plan(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(gpuarb_resize(gpuarb, 1, &want, 1) == -EBUSY);
 	check_refusal(gpuarb);
 }
-
-TEST_CASE(a_plan_has_a_refusal_for_each_gpu, LIB_RIG_WITH(answer_plan, NULL, plan));

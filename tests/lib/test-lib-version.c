@@ -11,7 +11,7 @@
 #include "dbus/names.h"
 #include "dbus/record.h"
 #include "lib-rig.h"
-#include "private-bus.h"
+#include "libgpuarb/lease/lease-handle.h"
 #include "rig.h"
 
 NEEDS(rig_bus_missing);
@@ -22,7 +22,7 @@ struct play {
 };
 
 struct table {
-	struct private_bus bus;
+	struct rig bus;
 	struct fake_arbiter fake;
 	struct gpuarb *gpuarb;
 	int ours;
@@ -35,46 +35,39 @@ static void append_partitions(sd_bus_message *m, bool newer)
 	CHECK(sd_bus_message_open_container(m, 'a', "a{sv}") >= 0);
 	CHECK(sd_bus_message_open_container(m, 'a', "{sv}") >= 0);
 	if (newer) {
-		CHECK(fake_append(m, "aardvark", "aa{sv}", 1, 1, "x", "d", 1.5) >= 0);
-		CHECK(fake_append(m, "xcc-masks", "aau", 1, 2, 1, 2) >= 0);
+		fake_append(m, "aardvark", "aa{sv}", 1, 1, "x", "d", 1.5);
+		fake_append(m, "xcc-masks", "aau", 1, 2, 1, 2);
 		/* A value that this library does not know. */
-		CHECK(fake_append(m, "tier", "s", "sealed") >= 0);
-		CHECK(fake_append(m, "gaps", "as", 2, "power", "clock") >= 0);
+		fake_append(m, "tier", "s", "sealed");
+		fake_append(m, "gaps", "as", 2, "power", "clock");
 	}
-	CHECK(fake_append(m, "gpu", "s", "0000:03:00.0") >= 0);
-	CHECK(fake_append(m, "cu-mask", "au", 1, 0xff) >= 0);
-	CHECK(fake_append(m, "cus", "u", 8) >= 0 && fake_append(m, "queues", "u", 5) >= 0);
+	fake_append(m, "gpu", "s", "0000:03:00.0");
+	fake_append(m, "cu-mask", "au", 1, 0xff);
+	fake_append(m, "cus", "u", 8);
+	fake_append(m, "queues", "u", 5);
 	CHECK(sd_bus_message_close_container(m) >= 0 && sd_bus_message_close_container(m) >= 0);
 }
 
 static int answer_reserve(sd_bus_message *call, struct play *play)
 {
-	sd_bus_message *reply = NULL;
-	int r;
+	sd_bus_message *reply = fake_reply(call);
 
-	CHECK(sd_bus_message_new_method_return(call, &reply) >= 0);
 	CHECK(sd_bus_message_append(reply, "ohs", GPUARB_PATH_LEASE "/17", play->theirs,
 				    "granted") >= 0);
 	append_partitions(reply, play->newer);
-	r = sd_bus_send(NULL, reply, NULL);
-	sd_bus_message_unref(reply);
-	return r;
+	return fake_send(reply);
 }
 
 static int answer_plan(sd_bus_message *call)
 {
-	sd_bus_message *reply = NULL;
-	int r;
+	sd_bus_message *reply = fake_reply(call);
 
-	CHECK(sd_bus_message_new_method_return(call, &reply) >= 0);
 	CHECK(sd_bus_message_append(reply, "s", "refused") >= 0);
 	append_partitions(reply, true);
 	CHECK(sd_bus_message_append(reply, "aa{sv}", 1, 4, "gpu", "s", "0000:03:00.0", "reason",
 				    "s", "bandwidth", "since", "t", UINT64_C(4), "asked", "t",
 				    UINT64_C(9)) >= 0);
-	r = sd_bus_send(NULL, reply, NULL);
-	sd_bus_message_unref(reply);
-	return r;
+	return fake_send(reply);
 }
 
 static int answer(sd_bus_message *call, void *userdata)
@@ -94,20 +87,18 @@ static int answer(sd_bus_message *call, void *userdata)
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-static bool table_set(struct table *table, bool newer)
+static void table_set(struct table *table, bool newer)
 {
 	struct play play = { .newer = newer };
 	int pair[2];
 
-	if (!private_bus_start(&table->bus))
-		return false;
+	rig_new(&table->bus);
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
 	play.theirs = pair[1];
 	fake_arbiter_start(table->bus.address, answer, &play, &table->fake);
 	close(pair[1]);
 	table->ours = pair[0];
 	table->gpuarb = lib_rig_open();
-	return true;
 }
 
 static void table_strike(struct table *table)
@@ -115,7 +106,7 @@ static void table_strike(struct table *table)
 	gpuarb_close(table->gpuarb);
 	close(table->ours);
 	fake_arbiter_stop(&table->fake);
-	private_bus_stop(&table->bus);
+	rig_done(&table->bus);
 }
 
 static struct gpuarb_lease *take_lease(struct table *table)
@@ -132,15 +123,14 @@ static struct gpuarb_lease *take_lease(struct table *table)
 
 TEST(additional_keys_of_a_newer_daemon_are_skipped)
 {
-	struct gpuarb_lease *lease;
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
 	_cleanup_(table_strike) struct table table;
 
-	CHECK(table_set(&table, true));
+	table_set(&table, true);
 	lease = take_lease(&table);
 	CHECK(gpuarb_lease_cus(lease, 0) == 8 && gpuarb_lease_queues(lease, 0) == 5);
 	CHECK(strcmp(gpuarb_lease_partition(lease, 0)->tier, "sealed") == 0);
 	CHECK(gpuarb_lease_partition(lease, 0)->n_gaps == 2);
-	gpuarb_lease_close(lease);
 }
 
 TEST(unknown_refusals_of_a_newer_daemon_keep_their_sentence)
@@ -151,7 +141,7 @@ TEST(unknown_refusals_of_a_newer_daemon_keep_their_sentence)
 	_cleanup_(table_strike) struct table table;
 	size_t n = 0;
 
-	CHECK(table_set(&table, true));
+	table_set(&table, true);
 	CHECK(gpuarb_plan(table.gpuarb, &want, 1, NULL, &result) == 0);
 	CHECK(strcmp(result, "refused") == 0);
 	refusals = gpuarb_last_refusals(table.gpuarb, &n);
@@ -163,30 +153,28 @@ TEST(unknown_refusals_of_a_newer_daemon_keep_their_sentence)
 TEST(missing_keys_of_an_older_daemon_are_defaults)
 {
 	const struct gpuarb_partition *partition;
-	struct gpuarb_lease *lease;
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
 	_cleanup_(table_strike) struct table table;
 
-	CHECK(table_set(&table, false));
+	table_set(&table, false);
 	lease = take_lease(&table);
 	partition = gpuarb_lease_partition(lease, 0);
 	CHECK(partition->cus == 8 && partition->cu_mask[0] == 0xff);
 	CHECK(strcmp(partition->tier, "") == 0 && partition->n_gaps == 0);
 	CHECK(partition->streams == 0 && partition->vram == 0);
-	gpuarb_lease_close(lease);
 }
 
 TEST(missing_methods_of_an_older_daemon_are_not_supported)
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
-	struct gpuarb_lease *lease;
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
 	_cleanup_(table_strike) struct table table;
 
-	CHECK(table_set(&table, false));
+	table_set(&table, false);
 	lease = take_lease(&table);
 	CHECK(gpuarb_lease_acknowledge(lease) == -EOPNOTSUPP);
 	CHECK(strstr(gpuarb_last_error(table.gpuarb), "there is no Acknowledge"));
 	CHECK(gpuarb_lease_resize(lease, &want, 1) == -EOPNOTSUPP);
 	CHECK(gpuarb_lease_cap(lease, false) == 0); /* it has no such policy */
 	CHECK(gpuarb_lease_cus(lease, 0) == 8);     /* unchanged */
-	gpuarb_lease_close(lease);
 }

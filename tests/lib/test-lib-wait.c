@@ -30,7 +30,8 @@ FIXTURE(struct stage, stage, , stage_strike(stage));
 TEST_WITH(the_holder_reports_changes, struct stage *stage)
 {
 	const struct gpuarb_partition *partition;
-	struct gpuarb_lease *lease = stage_begin(stage, "granted", NULL);
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = stage_begin(stage, "granted",
+										NULL);
 	int changes = 0;
 
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == 0 && changes == 0);
@@ -53,25 +54,25 @@ TEST_WITH(the_holder_reports_changes, struct stage *stage)
 	CHECK(gpuarb_reload(stage->gpuarb) == 0);
 	fake_arbiter_saw(&stage->fake, "Reserve");
 	fake_arbiter_saw(&stage->fake, "Reload");
-	gpuarb_lease_close(lease);
 }
 
 TEST_WITH(a_record_older_than_the_answer_is_no_change, struct stage *stage)
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
-	struct gpuarb_lease *lease = stage_begin(stage, "granted", NULL);
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = stage_begin(stage, "granted",
+										NULL);
 	int changes = 0;
 
 	stage_tell(stage, 2, GPUARB_RECORD_GRANTED, 9);
 	CHECK(gpuarb_lease_resize(lease, &want, 1) == 0 && gpuarb_lease_cus(lease, 0) == 20);
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == 0 && changes == 0);
 	CHECK(gpuarb_lease_generation(lease) == 3 && gpuarb_lease_cus(lease, 0) == 20);
-	gpuarb_lease_close(lease);
 }
 
 TEST_WITH(a_holder_outlives_the_daemon, struct stage *stage)
 {
-	struct gpuarb_lease *lease = stage_begin(stage, "granted", NULL);
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = stage_begin(stage, "granted",
+										NULL);
 	int changes = 0;
 
 	/* The fake daemon has closed its copy of the other end by now. */
@@ -80,14 +81,14 @@ TEST_WITH(a_holder_outlives_the_daemon, struct stage *stage)
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == 0 && changes == 0);
 	stage_tell(stage, 2, GPUARB_RECORD_GRANTED, 20);
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == 1 && changes == 1);
-	gpuarb_lease_close(lease);
 }
 
 TEST_WITH(records_of_unknown_versions_are_skipped_and_invalid_ones_rejected, struct stage *stage)
 {
 	static const uint32_t other[64] = { GPUARB_RECORD_VERSION + 1 };
 	static char large[RECORD_MAX + 1];
-	struct gpuarb_lease *lease = stage_begin(stage, "granted", NULL);
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = stage_begin(stage, "granted",
+										NULL);
 	int size = 1 << 20;
 
 	CHECK(send(stage->daemon_end, other, sizeof(other), 0) > 0);
@@ -103,12 +104,12 @@ TEST_WITH(records_of_unknown_versions_are_skipped_and_invalid_ones_rejected, str
 
 	stage_tell(stage, 2, GPUARB_RECORD_GRANTED, 20);
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 1);
-	gpuarb_lease_close(lease);
 }
 
 TEST_WITH(the_end_is_reported_once_and_remains, struct stage *stage)
 {
-	struct gpuarb_lease *lease = stage_begin(stage, "granted", NULL);
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = stage_begin(stage, "granted",
+										NULL);
 	int changes = 0;
 
 	stage_end(stage, GPUARB_RECORD_ENDED);
@@ -119,17 +120,16 @@ TEST_WITH(the_end_is_reported_once_and_remains, struct stage *stage)
 	CHECK(strstr(gpuarb_last_error(stage->gpuarb), ": so it is"));
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == -ENOENT && changes == 1);
 	CHECK(gpuarb_lease_wait(lease, 0) == -ENOENT);
-	gpuarb_lease_close(lease);
 }
 
 TEST_WITH(a_holder_closed_without_a_record_is_a_reset, struct stage *stage)
 {
-	struct gpuarb_lease *lease = stage_begin(stage, "granted", NULL);
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = stage_begin(stage, "granted",
+										NULL);
 
 	shutdown(stage->daemon_end, SHUT_RDWR);
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == -ECONNRESET);
 	CHECK(strstr(gpuarb_last_error(stage->gpuarb), "lease 17"));
-	gpuarb_lease_close(lease);
 }
 
 /* ---- waiting -------------------------------------------------------------------------- */
@@ -143,7 +143,7 @@ static struct gpuarb_lease *start(struct stage *stage, int process_fd)
 
 	options.wait_usec = GPUARB_FOREVER;
 	options.process_fd = process_fd;
-	CHECK(stage_set(stage, "waiting", ""));
+	stage_set(stage, "waiting", "");
 	CHECK(gpuarb_reserve_start(stage->gpuarb, &want, 1, &options, &lease) == 0);
 	return lease;
 }
@@ -174,7 +174,7 @@ TEST_WITH(a_waiting_lease_has_a_position_and_no_partitions, struct stage *stage)
 
 TEST_WITH(waiting_can_continue_after_a_signal, struct stage *stage)
 {
-	struct gpuarb_lease *lease;
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
 
 	lease = start(stage, -1);
 	lib_rig_signals(5000);
@@ -185,12 +185,11 @@ TEST_WITH(waiting_can_continue_after_a_signal, struct stage *stage)
 	CHECK(strcmp(gpuarb_lease_state(lease), "granted") == 0);
 	CHECK(gpuarb_lease_cus(lease, 0) == 20 && gpuarb_lease_generation(lease) == 1);
 	CHECK(gpuarb_lease_deadline(lease) == GPUARB_FOREVER);
-	gpuarb_lease_close(lease);
 }
 
 TEST_WITH(a_process_is_bound_when_the_lease_is_granted, struct stage *stage)
 {
-	struct gpuarb_lease *lease;
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
 	lease = start(stage, fd);
@@ -207,14 +206,13 @@ TEST_WITH(a_process_is_bound_when_the_lease_is_granted, struct stage *stage)
 	fake_arbiter_saw(&stage->fake, "Bind");
 	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == 0 && gpuarb_reload(stage->gpuarb) == 0);
 	fake_arbiter_saw(&stage->fake, "Reload");
-	gpuarb_lease_close(lease);
 }
 
 TEST_WITH(reserve_waits_until_it_is_granted, struct stage *stage)
 {
-	struct gpuarb_lease *lease;
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
 
-	CHECK(stage_set(stage, "waiting", NULL));
+	stage_set(stage, "waiting", NULL);
 	/* The records stay in the socket until they are read. */
 	stage_tell(stage, 0, GPUARB_RECORD_WAITING, 0);
 	stage_tell(stage, 3, GPUARB_RECORD_GRANTED, 20);
@@ -223,7 +221,6 @@ TEST_WITH(reserve_waits_until_it_is_granted, struct stage *stage)
 	CHECK(gpuarb_lease_cus(lease, 0) == 20 && gpuarb_lease_generation(lease) == 3);
 	CHECK(gpuarb_lease_partition(lease, 0)->n_shader_engines == 2);
 	CHECK(gpuarb_lease_wait(lease, 0) == 0);
-	gpuarb_lease_close(lease);
 }
 
 /* A failed request must close its holder. */
@@ -234,7 +231,7 @@ static void come_to_nothing(uint64_t wait_usec, int cause, int error, const char
 	struct gpuarb_lease *lease = NULL;
 	_cleanup_(stage_strike) struct stage stage;
 
-	CHECK(stage_set(&stage, "waiting", NULL));
+	stage_set(&stage, "waiting", NULL);
 	if (cause >= 0)
 		stage_end(&stage, (uint32_t)cause);
 	if (cause < 0 && wait_usec != GPUARB_FOREVER)
@@ -268,7 +265,7 @@ TEST(a_failed_wait_has_the_error_of_the_daemon)
 
 TEST_WITH(dispatch_returns_the_same_error_as_waiting, struct stage *stage)
 {
-	struct gpuarb_lease *lease;
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
 
 	lease = start(stage, -1);
 	stage_end(stage, GPUARB_RECORD_TIMED_OUT);
@@ -276,7 +273,6 @@ TEST_WITH(dispatch_returns_the_same_error_as_waiting, struct stage *stage)
 	CHECK(strstr(gpuarb_last_error(stage->gpuarb), ": so it is"));
 	CHECK(gpuarb_lease_wait(lease, 0) == -ETIMEDOUT);
 	CHECK(strcmp(gpuarb_last_error_name(stage->gpuarb), GPUARB_ERROR_TIMED_OUT) == 0);
-	gpuarb_lease_close(lease);
 }
 
 TEST(waiting_ends_when_the_daemon_forgets_the_deadline)
@@ -304,7 +300,7 @@ static void end_early(bool told, int error, const char *sentence)
 	struct gpuarb_lease *lease = NULL;
 	_cleanup_(stage_strike) struct stage stage;
 
-	CHECK(stage_set(&stage, "gone", NULL));
+	stage_set(&stage, "gone", NULL);
 	if (told)
 		stage_end(&stage, GPUARB_RECORD_NEVER_FITS);
 	CHECK(gpuarb_reserve_start(stage.gpuarb, &want, 1, NULL, &lease) == error && !lease);

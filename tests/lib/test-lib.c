@@ -19,7 +19,6 @@ static struct gpuarb *start(struct rig *rig)
 
 	rig_new(rig);
 	rig_start(rig, "--simulate=radeon-vii,radeon-vii");
-	setenv("GPUARB_BUS_ADDRESS", rig->address, 1);
 	CHECK(gpuarb_open(&gpuarb) == 0);
 	return gpuarb;
 }
@@ -208,7 +207,6 @@ TEST(leases_survive_a_killed_daemon)
 		SKIP(rig_missing());
 	rig_new(&rig);
 	rig_start_managed(&rig, "--simulate=radeon-vii", "--store-max=64");
-	setenv("GPUARB_BUS_ADDRESS", rig.address, 1);
 	CHECK(gpuarb_open(&gpuarb) == 0);
 	first = take(gpuarb, "0", 60);
 	want.cus = 30;

@@ -32,13 +32,12 @@ static void must(int r, const char *what)
 	_exit(1);
 }
 
-static int filter(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int filter(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	struct service *service = userdata;
 	const char *member = sd_bus_message_get_member(m);
 	uint8_t type;
 
-	(void)error;
 	if (sd_bus_message_get_type(m, &type) < 0 || type != SD_BUS_MESSAGE_METHOD_CALL)
 		return 0;
 	send(service->log, member, strlen(member) + 1, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -56,11 +55,10 @@ static void process(sd_bus *bus)
 		must(sd_bus_wait(bus, UINT64_MAX), "wait");
 }
 
-static int somebody_came(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int somebody_came(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	const char *name, *from, *to;
 
-	(void)error;
 	must(sd_bus_message_read(m, "sss", &name, &from, &to), "read");
 	if (*name == ':' && *to)
 		*(bool *)userdata = true;
@@ -198,48 +196,77 @@ void fake_arbiter_saw(const struct fake_arbiter *fake, const char *member)
 	}
 }
 
-int fake_append(sd_bus_message *m, const char *key, const char *type, ...)
+sd_bus_message *fake_reply(sd_bus_message *call)
 {
-	va_list args;
-	int r;
+	sd_bus_message *reply;
 
-	va_start(args, type);
-	r = sd_bus_message_open_container(m, 'e', "sv");
-	if (r >= 0)
-		r = sd_bus_message_append(m, "s", key);
-	if (r >= 0)
-		r = sd_bus_message_open_container(m, 'v', type);
-	if (r >= 0)
-		r = sd_bus_message_appendv(m, type, args);
-	if (r >= 0)
-		r = sd_bus_message_close_container(m);
-	if (r >= 0)
-		r = sd_bus_message_close_container(m);
-	va_end(args);
+	must(sd_bus_message_new_method_return(call, &reply), "reply");
+	return reply;
+}
+
+int fake_send(sd_bus_message *reply)
+{
+	int r = sd_bus_send(NULL, reply, NULL);
+
+	sd_bus_message_unref(reply);
 	return r;
 }
 
-int fake_append_partitions(sd_bus_message *m, uint32_t cus, uint32_t kfd_gpu_id)
+static void open_entry(sd_bus_message *m, const char *key, const char *type)
+{
+	must(sd_bus_message_open_container(m, 'e', "sv"), key);
+	must(sd_bus_message_append(m, "s", key), key);
+	must(sd_bus_message_open_container(m, 'v', type), key);
+}
+
+static void close_entry(sd_bus_message *m)
+{
+	must(sd_bus_message_close_container(m), "close");
+	must(sd_bus_message_close_container(m), "close");
+}
+
+void fake_append(sd_bus_message *m, const char *key, const char *type, ...)
+{
+	va_list args;
+
+	open_entry(m, key, type);
+	va_start(args, type);
+	must(sd_bus_message_appendv(m, type, args), key);
+	va_end(args);
+	close_entry(m);
+}
+
+void fake_append_partitions(sd_bus_message *m, uint32_t cus, uint32_t kfd_gpu_id)
 {
 	uint64_t mask = (UINT64_C(1) << cus) - 1;
 
 	must(sd_bus_message_open_container(m, 'a', "a{sv}"), "open");
 	must(sd_bus_message_open_container(m, 'a', "{sv}"), "open");
-	must(fake_append(m, "gpu", "s", "0000:03:00.0"), "append");
-	must(fake_append(m, "kfd-gpu-id", "u", kfd_gpu_id), "append");
-	must(fake_append(m, "cu-mask", "au", 2, (uint32_t)mask, (uint32_t)(mask >> 32)), "append");
-	must(fake_append(m, "cus", "u", cus), "append");
-	must(fake_append(m, "cus-asked", "u", cus + 1), "append");
-	must(fake_append(m, "effective-cus", "u", cus), "append");
-	must(fake_append(m, "shader-engines", "au", 2, 0, 1), "append");
-	must(fake_append(m, "queues", "u", 5), "append");
-	must(fake_append(m, "streams", "u", 1), "append");
-	must(fake_append(m, "processes", "u", 1), "append");
-	must(fake_append(m, "sdma-queues", "u", 2), "append");
-	must(fake_append(m, "vram", "t", UINT64_C(1) << 30), "append");
-	must(fake_append(m, "priority", "u", 7), "append");
-	must(fake_append(m, "tier", "s", "cooperative"), "append");
-	must(fake_append(m, "gaps", "as", 1, "power"), "append");
+	fake_append(m, "gpu", "s", "0000:03:00.0");
+	fake_append(m, "kfd-gpu-id", "u", kfd_gpu_id);
+	fake_append(m, "cu-mask", "au", 2, (uint32_t)mask, (uint32_t)(mask >> 32));
+	fake_append(m, "cus", "u", cus);
+	fake_append(m, "cus-asked", "u", cus + 1);
+	fake_append(m, "effective-cus", "u", cus);
+	fake_append(m, "shader-engines", "au", 2, 0, 1);
+	fake_append(m, "queues", "u", 5);
+	fake_append(m, "streams", "u", 1);
+	fake_append(m, "processes", "u", 1);
+	fake_append(m, "sdma-queues", "u", 2);
+	fake_append(m, "vram", "t", UINT64_C(1) << 30);
+	fake_append(m, "priority", "u", 7);
+	fake_append(m, "tier", "s", "cooperative");
+	fake_append(m, "gaps", "as", 1, "power");
 	must(sd_bus_message_close_container(m), "close");
-	return sd_bus_message_close_container(m);
+	must(sd_bus_message_close_container(m), "close");
+}
+
+void fake_append_lease(sd_bus_message *m, const char *state, uint64_t generation, uint32_t cus,
+		       uint32_t kfd_gpu_id)
+{
+	fake_append(m, "State", "s", state);
+	fake_append(m, "Generation", "t", generation);
+	open_entry(m, "Partitions", "aa{sv}");
+	fake_append_partitions(m, cus, kfd_gpu_id);
+	close_entry(m);
 }

@@ -32,8 +32,16 @@ void fake_arbiter_stop(struct fake_arbiter *fake);
 /* Waits for the next call that came and checks that it is this one. */
 void fake_arbiter_saw(const struct fake_arbiter *fake, const char *member);
 
-/* Opens an aa{sv} with one partition in it, as a Radeon VII would have it. */
-int fake_append_partitions(sd_bus_message *m, uint32_t cus, uint32_t kfd_gpu_id);
+/* An answer to the call; what it is sent with, which frees it. */
+sd_bus_message *fake_reply(sd_bus_message *call);
+int fake_send(sd_bus_message *reply);
 
 /* Appends the entry of an a{sv}. */
-int fake_append(sd_bus_message *m, const char *key, const char *type, ...);
+void fake_append(sd_bus_message *m, const char *key, const char *type, ...);
+
+/* Appends an aa{sv} with one partition in it, as a Radeon VII would have it. */
+void fake_append_partitions(sd_bus_message *m, uint32_t cus, uint32_t kfd_gpu_id);
+
+/* Appends the entries State, Generation and Partitions of a lease. */
+void fake_append_lease(sd_bus_message *m, const char *state, uint64_t generation, uint32_t cus,
+		       uint32_t kfd_gpu_id);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "await.h"
+#include "check-cond.h"
 #include "dbus/names.h"
 #include "lib-rig.h"
 
@@ -19,14 +20,6 @@ struct ledger {
 	uint32_t kfd_gpu_id;
 	const char *refuse; /* the error that everything but Reserve and GetAll gets */
 };
-
-static void must(bool so, const char *what)
-{
-	if (so)
-		return;
-	fprintf(stderr, "fake lease: not so: %s\n", what);
-	abort();
-}
 
 static bool is(const struct ledger *ledger, const char *state)
 {
@@ -41,75 +34,40 @@ static bool waits(const struct ledger *ledger)
 static int answer_reserve(sd_bus_message *call, struct ledger *ledger)
 {
 	bool later = waits(ledger) || is(ledger, "activating");
-	sd_bus_message *reply = NULL;
-	int r = sd_bus_message_new_method_return(call, &reply);
+	sd_bus_message *reply = fake_reply(call);
+	int r;
 
-	if (r >= 0)
-		r = sd_bus_message_append(reply, "ohs", LEASE, ledger->theirs,
-					  later ? "waiting" : ledger->state);
-	if (r >= 0)
-		r = later ? sd_bus_message_append(reply, "aa{sv}", 0)
-			  : fake_append_partitions(reply, 30, ledger->kfd_gpu_id);
-	if (r >= 0)
-		r = sd_bus_send(NULL, reply, NULL);
-	sd_bus_message_unref(reply);
+	CHECK(sd_bus_message_append(reply, "ohs", LEASE, ledger->theirs,
+				    later ? "waiting" : ledger->state) >= 0);
+	if (later)
+		CHECK(sd_bus_message_append(reply, "aa{sv}", 0) >= 0);
+	else
+		fake_append_partitions(reply, 30, ledger->kfd_gpu_id);
+	r = fake_send(reply);
 	close(ledger->theirs);
 	ledger->theirs = -1;
 	return r;
 }
 
-/* All properties of the lease as they are after a change: 20 CUs, generation 3. */
-static int append_granted(sd_bus_message *m, const struct ledger *ledger)
-{
-	int r = fake_append(m, "State", "s", ledger->state);
-
-	if (r >= 0)
-		r = fake_append(m, "Generation", "t", UINT64_C(3));
-	if (r >= 0)
-		r = sd_bus_message_open_container(m, 'e', "sv");
-	if (r >= 0)
-		r = sd_bus_message_append(m, "s", "Partitions");
-	if (r >= 0)
-		r = sd_bus_message_open_container(m, 'v', "aa{sv}");
-	if (r >= 0)
-		r = fake_append_partitions(m, 20, ledger->kfd_gpu_id);
-	for (int i = 0; i < 2 && r >= 0; i++)
-		r = sd_bus_message_close_container(m);
-	return r;
-}
-
-static int append_waiting(sd_bus_message *m)
-{
-	int r = fake_append(m, "State", "s", "waiting");
-
-	if (r >= 0)
-		r = fake_append(m, "Deadline", "t", UINT64_C(4711));
-	if (r >= 0)
-		r = fake_append(m, "Reason", "s", "one is before it");
-	return r;
-}
-
+/* All properties of the lease, which are those after a change if it is granted: 20 CUs, generation 3. */
 static int answer_properties(sd_bus_message *call, const struct ledger *ledger)
 {
-	sd_bus_message *reply = NULL;
-	int r;
+	sd_bus_message *reply;
 
 	if (is(ledger, "gone"))
 		return sd_bus_reply_method_errorf(call, GPUARB_ERROR_NO_SUCH_LEASE, "it is gone");
-
-	r = sd_bus_message_new_method_return(call, &reply);
-	if (r >= 0)
-		r = sd_bus_message_open_container(reply, 'a', "{sv}");
-	if (r >= 0)
-		r = fake_append(reply, "Id", "t", UINT64_C(17));
-	if (r >= 0)
-		r = waits(ledger) ? append_waiting(reply) : append_granted(reply, ledger);
-	if (r >= 0)
-		r = sd_bus_message_close_container(reply);
-	if (r >= 0)
-		r = sd_bus_send(NULL, reply, NULL);
-	sd_bus_message_unref(reply);
-	return r;
+	reply = fake_reply(call);
+	CHECK(sd_bus_message_open_container(reply, 'a', "{sv}") >= 0);
+	fake_append(reply, "Id", "t", UINT64_C(17));
+	if (waits(ledger)) {
+		fake_append(reply, "State", "s", "waiting");
+		fake_append(reply, "Deadline", "t", UINT64_C(4711));
+		fake_append(reply, "Reason", "s", "one is before it");
+	} else {
+		fake_append_lease(reply, ledger->state, 3, 20, ledger->kfd_gpu_id);
+	}
+	CHECK(sd_bus_message_close_container(reply) >= 0);
+	return fake_send(reply);
 }
 
 static int answer_else(sd_bus_message *call, struct ledger *ledger)
@@ -144,20 +102,18 @@ static int answer(sd_bus_message *call, void *userdata)
 	return answer_else(call, ledger);
 }
 
-bool stage_set(struct stage *ret, const char *state, const char *refuse)
+void stage_set(struct stage *ret, const char *state, const char *refuse)
 {
 	struct ledger ledger = { .state = state, .refuse = refuse };
 	int pair[2];
 
-	if (!private_bus_start(&ret->bus))
-		return false;
-	must(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0, "a pair");
+	rig_new(&ret->bus);
+	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
 	ledger.ours = ret->daemon_end = pair[0];
 	ledger.theirs = pair[1];
 	fake_arbiter_start(ret->bus.address, answer, &ledger, &ret->fake);
 	close(pair[1]);
 	ret->gpuarb = lib_rig_open();
-	return true;
 }
 
 void stage_strike(struct stage *stage)
@@ -165,7 +121,7 @@ void stage_strike(struct stage *stage)
 	gpuarb_close(stage->gpuarb);
 	close(stage->daemon_end);
 	fake_arbiter_stop(&stage->fake);
-	private_bus_stop(&stage->bus);
+	rig_done(&stage->bus);
 }
 
 struct gpuarb_lease *stage_reserve(struct stage *stage, uint64_t wait_usec)
@@ -176,14 +132,13 @@ struct gpuarb_lease *stage_reserve(struct stage *stage, uint64_t wait_usec)
 
 	want.cus = 31;
 	options.wait_usec = wait_usec;
-	must(gpuarb_reserve(stage->gpuarb, &want, 1, &options, &lease) == 0,
-	     gpuarb_last_error(stage->gpuarb));
+	CHECK(gpuarb_reserve(stage->gpuarb, &want, 1, &options, &lease) == 0);
 	return lease;
 }
 
 struct gpuarb_lease *stage_begin(struct stage *ret, const char *state, const char *refuse)
 {
-	must(stage_set(ret, state, refuse), "a bus");
+	stage_set(ret, state, refuse);
 	return stage_reserve(ret, 0);
 }
 
@@ -218,7 +173,7 @@ static void send_record(const struct stage *stage, struct gpuarb_record record, 
 	datagram.record.partition_size = sizeof(struct gpuarb_record_partition);
 	datagram.record.n_partitions = cus > 0;
 	datagram.record.lease = 17;
-	must(send(stage->daemon_end, &datagram, size, MSG_NOSIGNAL) == (ssize_t)size, "sent");
+	CHECK(send(stage->daemon_end, &datagram, size, MSG_NOSIGNAL) == (ssize_t)size);
 }
 
 void stage_tell(const struct stage *stage, uint64_t generation, uint32_t state, uint32_t cus)

@@ -6,10 +6,10 @@
 #include "dbus/record.h"
 #include "fake-arbiter.h"
 #include "libgpuarb/gpuarb.h"
-#include "private-bus.h"
+#include "rig.h"
 
 struct stage {
-	struct private_bus bus;
+	struct rig bus;
 	struct fake_arbiter fake;
 	struct gpuarb *gpuarb;
 	int daemon_end;
@@ -21,9 +21,9 @@ struct stage {
  * at first, and there is no such lease any more when GetAll asks; "activating" is told by GetAll,
  * after "waiting" by Reserve. Get says 2. All else is refused with the error, or done if that is
  * NULL, or not answered at first if it is ""; Activate leads to "activating", Deactivate to
- * "inactive". False without a dbus-daemon.
+ * "inactive".
  */
-bool stage_set(struct stage *ret, const char *state, const char *refuse);
+void stage_set(struct stage *ret, const char *state, const char *refuse);
 void stage_strike(struct stage *stage);
 
 /* Asks for 31 CUs, which must be granted within the time. */

@@ -8,15 +8,7 @@
 #include <string.h>
 #include <sys/time.h>
 
-#include "private-bus.h"
-
-static void must(bool so, const char *what)
-{
-	if (so)
-		return;
-	fprintf(stderr, "lib-rig: not so: %s\n", what);
-	abort();
-}
+#include "check-cond.h"
 
 struct gpuarb *lib_rig_open(void)
 {
@@ -26,8 +18,10 @@ struct gpuarb *lib_rig_open(void)
 	do /* a test's signals may come already */
 		r = gpuarb_open(&gpuarb);
 	while (r == -EINTR);
-	must(r == 0, gpuarb_last_error(NULL));
-	must(strcmp(gpuarb_last_error(NULL), "") == 0, "no error is left");
+	if (r < 0)
+		fprintf(stderr, "%s\n", gpuarb_last_error(NULL));
+	CHECK(r == 0);
+	CHECK(strcmp(gpuarb_last_error(NULL), "") == 0);
 	return gpuarb;
 }
 
@@ -39,31 +33,28 @@ int lib_rig_reserve(struct gpuarb *gpuarb)
 
 	want.cus = 4;
 	r = gpuarb_reserve(gpuarb, &want, 1, NULL, &lease);
-	must(r < 0 && !lease, "refused");
+	CHECK(r < 0 && !lease);
 	return r;
 }
 
-bool lib_rig_with(fake_answer_t answer, void *userdata,
+void lib_rig_with(fake_answer_t answer, void *userdata,
 		  void (*work)(struct gpuarb *gpuarb, struct fake_arbiter *fake))
 {
-	struct private_bus bus;
+	struct rig bus;
 	struct fake_arbiter fake;
 	struct gpuarb *gpuarb;
 
-	if (!private_bus_start(&bus))
-		return false;
+	rig_new(&bus);
 	fake_arbiter_start(bus.address, answer, userdata ? userdata : &bus, &fake);
 	gpuarb = lib_rig_open();
 	work(gpuarb, &fake);
 	gpuarb_close(gpuarb);
 	fake_arbiter_stop(&fake);
-	private_bus_stop(&bus);
-	return true;
+	rig_done(&bus);
 }
 
-static void ignore(int number)
+static void ignore(int)
 {
-	(void)number;
 }
 
 void lib_rig_signals(long usec)
@@ -72,6 +63,6 @@ void lib_rig_signals(long usec)
 				   .it_value = { .tv_usec = usec } };
 	struct sigaction action = { .sa_handler = ignore, .sa_flags = SA_RESTART };
 
-	must(sigaction(SIGALRM, &action, NULL) == 0, "handler");
-	must(setitimer(ITIMER_REAL, &timer, NULL) == 0, "timer");
+	CHECK(sigaction(SIGALRM, &action, NULL) == 0);
+	CHECK(setitimer(ITIMER_REAL, &timer, NULL) == 0);
 }

@@ -134,6 +134,7 @@ void rig_start_bus(struct rig *rig)
 	}
 	CHECK(size > 0);
 	snprintf(rig->address, sizeof(rig->address), "unix:path=%s/bus", rig->dir);
+	CHECK(setenv("GPUARB_BUS_ADDRESS", rig->address, 1) == 0); /* of programs of the test */
 }
 
 static void open_notify(struct rig *rig)
@@ -179,14 +180,23 @@ void rig_signal_bus(const struct rig *rig, int signal)
 	while (children && fscanf(children, "%d", &child) == 1)
 		CHECK(kill(child, signal) == 0 || errno == ESRCH);
 	CHECK(!children || fclose(children) == 0); /* none: a kernel without this file */
-	CHECK(kill(rig->bus, signal) == 0);
+	CHECK(kill(rig->bus, signal) == 0 || errno == ESRCH);
+}
+
+/* The bus may be a child of another process of the test. */
+static void end_bus(struct rig *rig, int signal)
+{
+	if (rig->bus == 0)
+		return;
+	rig_signal_bus(rig, signal);
+	AWAIT_END(rig->bus);
+	waitpid(rig->bus, NULL, 0);
+	rig->bus = 0;
 }
 
 void rig_kill_bus(struct rig *rig)
 {
-	rig_signal_bus(rig, SIGKILL);
-	rig_await_end(rig->bus);
-	rig->bus = 0;
+	end_bus(rig, SIGKILL);
 }
 
 /* The connections of this process. */
@@ -225,10 +235,7 @@ void rig_done(struct rig *rig)
 	close_clients(rig);
 	if (rig->daemon > 0 || rig->manager > 0)
 		rig_stop(rig);
-	if (rig->bus > 0) {
-		kill(rig->bus, SIGTERM);
-		rig_await_end(rig->bus);
-	}
+	end_bus(rig, SIGTERM);
 	close(rig->notify);
 	CHECK(scratch_remove(rig->dir) == 0);
 }

@@ -9,11 +9,11 @@
 #include "check.h"
 #include "enforce-rig.h"
 #include "fake-systemd.h"
-#include "private-bus.h"
+#include "rig.h"
 #include "scratch.h"
 
 struct stage {
-	struct private_bus bus;
+	struct rig bus;
 	struct fake_systemd systemd;
 	struct helper helper;
 	int client;
@@ -21,7 +21,7 @@ struct stage {
 
 static void stage_start(struct stage *stage, const char *timeout, const char *frozen)
 {
-	CHECK(private_bus_start(&stage->bus));
+	rig_new(&stage->bus);
 	CHECK(fake_systemd_start(&stage->systemd));
 	helper_listen(&stage->helper);
 	helper_froze(&stage->helper, frozen);
@@ -34,7 +34,7 @@ static void stage_end(struct stage *stage)
 	close(stage->client);
 	helper_stop(&stage->helper);
 	fake_systemd_stop(&stage->systemd);
-	private_bus_stop(&stage->bus);
+	rig_done(&stage->bus);
 }
 
 static bool asks(struct stage *stage, const char *request, const char *answer)
@@ -149,7 +149,7 @@ TEST_WITH(many_requests_that_take_their_time_are_all_answered, struct stage *sta
 
 TEST_WITH(helper_does_not_exit_during_a_request, struct stage *stage)
 {
-	CHECK(private_bus_start(&stage->bus));
+	rig_new(&stage->bus);
 	CHECK(fake_systemd_start(&stage->systemd));
 	helper_listen(&stage->helper);
 	helper_froze(&stage->helper, "silent.service");
@@ -170,16 +170,17 @@ TEST_WITH(missing_bus_and_missing_or_dying_systemd_are_reported, struct stage *s
 	CHECK(client_hears(stage->client, "error 5 "));
 	CHECK(asks(stage, "thaw ok.service", "error 95 "));
 
-	private_bus_kill(&stage->bus);
+	rig_kill_bus(&stage->bus);
 	CHECK(asks(stage, "thaw ok.service", "error "));
-	CHECK(asks(stage, "thaw ok.service", "error 2"));
-	CHECK(private_bus_again(&stage->bus) && fake_systemd_start(&stage->systemd));
+	CHECK(asks(stage, "thaw ok.service", "error 111 "));
+	rig_start_bus(&stage->bus);
+	CHECK(fake_systemd_start(&stage->systemd));
 	CHECK(asks(stage, "thaw ok.service", "ok"));
 }
 
 TEST_WITH(without_an_address_it_is_the_system_bus, struct stage *stage)
 {
-	CHECK(private_bus_start(&stage->bus));
+	rig_new(&stage->bus);
 	CHECK(fake_systemd_start(&stage->systemd));
 	CHECK(setenv("DBUS_SYSTEM_BUS_ADDRESS", stage->bus.address, 1) == 0);
 	CHECK(unsetenv("GPUARB_BUS_ADDRESS") == 0);
