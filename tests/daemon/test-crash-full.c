@@ -135,7 +135,7 @@ static bool done(struct history *h, sd_bus_message *answer)
 	return true;
 }
 
-static sd_bus_message *ask_for(struct history *h, enum kind kind)
+static sd_bus_message *ask_any(struct history *h, enum kind kind)
 {
 	if (kind == BORROWER)
 		return ask_to_borrow(h->crowd, LEND_LEAST, LEND_CUS, 1);
@@ -146,7 +146,7 @@ static sd_bus_message *ask_for(struct history *h, enum kind kind)
 static void reserve_it(struct history *h, struct holder *holder)
 {
 	enum kind kind = (enum kind)pick(h, 3);
-	sd_bus_message *answer = crash_try(ask_for(h, kind));
+	sd_bus_message *answer = crash_try(ask_any(h, kind));
 	const char *path, *state;
 	struct book_part part;
 	unsigned n;
@@ -302,10 +302,8 @@ static void begin(struct history *h)
 		"activate-grace = 20ms\nenforce-delay = 20ms\noversubscribe = besteffort\n" GROW_SOON,
 		"report");
 	rig_start_managed(&s->rig, LEND_GPU, "--store-max=64");
-	s->bus = rig_connect(&s->rig, 0);
+	crash_connect(s);
 	h->crowd = rig_connect(&s->rig, STRANGER);
-	CHECK(sd_bus_match_signal(s->bus, NULL, "org.freedesktop.DBus", NULL,
-				  "org.freedesktop.DBus", "NameOwnerChanged", on_owner, s) >= 0);
 	for (unsigned i = 0; i < HOLDERS; i++)
 		h->holders[i].lease.holder = -1;
 }

@@ -35,10 +35,8 @@ static void arrive(struct cut *cut, const char *settings)
 	rig_new(&s->rig);
 	lend_configure(&s->rig, settings, "report");
 	rig_start_managed(&s->rig, LEND_GPU, "--store-max=64");
-	s->bus = rig_connect(&s->rig, 0);
+	crash_connect(s);
 	cut->crowd = rig_connect(&s->rig, STRANGER);
-	CHECK(sd_bus_match_signal(s->bus, NULL, "org.freedesktop.DBus", NULL,
-				  "org.freedesktop.DBus", "NameOwnerChanged", on_owner, s) >= 0);
 }
 
 /* Closes all holders: nothing is left. */

@@ -100,10 +100,9 @@ TEST(no_input_harms_the_daemon_or_another_lease)
 	struct told told;
 	sd_bus *bus, *user;
 	_cleanup_(rig_done) struct rig rig;
-	int log;
 
 	rig_new(&rig);
-	log = log_begin(&rig);
+	log_begin(&rig);
 	rig_start(&rig, "--simulate=radeon-vii");
 	bus = rig_connect(&rig, 0);
 	user = rig_connect(&rig, STRANGER);
@@ -118,7 +117,7 @@ TEST(no_input_harms_the_daemon_or_another_lease)
 	CHECK(number_of(bus, victim.path, GPUARB_INTERFACE_LEASE, "Generation") == 1);
 	CHECK(lease_says(bus, victim.path, "State", "granted"));
 	CHECK(gpu_number(bus, "CusFree") == 45);
-	log_end(&rig, log);
+	log_end(&rig);
 }
 
 /* ---- limits ------------------------------------------------------------------------ */
@@ -142,7 +141,7 @@ TEST(one_user_can_have_half_of_the_holders)
 	lease = granted(call(ask_token(user, 15, "t")));
 	for (unsigned i = 0; i < 2; i++)
 		granted(call(ask_token(user, 15, "t")));
-	CHECK(is_fine(call(with(call_lease(user, lease.path, "Bind"), "h", fd))));
+	bind_process(user, &lease, fd);
 	CHECK(is_error(call(with(call_lease(user, lease.path, "Bind"), "h", another)),
 		       GPUARB_ERROR_TOO_MANY_LEASES, "max-holders"));
 	CHECK(is_error(call(ask_token(user, 15, "t")), GPUARB_ERROR_TOO_MANY_LEASES,
@@ -154,7 +153,7 @@ TEST(one_user_can_have_half_of_the_holders)
 	CHECK(is_error(answer, GPUARB_ERROR_TOO_MANY_LEASES, "max-holders"));
 	CHECK(gpu_number(bus, "CusFree") == 45);
 	/* A repeated Bind needs no room. */
-	CHECK(is_fine(call(with(call_lease(user, lease.path, "Bind"), "h", fd))));
+	bind_process(user, &lease, fd);
 
 	for (unsigned i = 0; i < 4; i++)
 		granted(call(ask_token(other, 15, "u")));
@@ -192,12 +191,11 @@ TEST(thousands_of_leases_leave_nothing_behind)
 	_cleanup_(rig_done) struct rig rig;
 	unsigned fds;
 	sd_bus *bus;
-	int log;
 
 	/* A sanitizer keeps freed memory for a while, but not that much. */
 	setenv("ASAN_OPTIONS", "quarantine_size_mb=1:thread_local_quarantine_size_kb=64", 1);
 	rig_new(&rig);
-	log = log_begin(&rig);
+	log_begin(&rig);
 	rig_start(&rig, "--simulate=radeon-vii");
 	bus = rig_connect(&rig, 0);
 	cycle(bus, check_rounds(500, 1000));
@@ -206,7 +204,7 @@ TEST(thousands_of_leases_leave_nothing_behind)
 	resident = rig_resident_kib(rig.daemon);
 	cycle(bus, check_rounds(2500, 9000));
 	settle(bus);
-	log_end(&rig, log);
+	log_end(&rig);
 	printf("%u fds, %lu KiB, then %u fds, %lu KiB\n", fds, resident, open_fds(rig.daemon),
 	       rig_resident_kib(rig.daemon));
 	CHECK(open_fds(rig.daemon) == fds && rig_resident_kib(rig.daemon) < resident + 4096);

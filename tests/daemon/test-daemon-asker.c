@@ -17,35 +17,18 @@ NEEDS(daemon_missing);
 #define IMPATIENT "activate-grace = 50ms\nenforce-delay = 50ms\n"
 #define AT_ONCE "activate-grace = 1ms\nenforce-delay = 1ms\n"
 
-struct stage {
-	struct rig rig;
-	struct helper helper;
-	sd_bus *bus, *user;
-	struct told told;
-	struct live_lease rt;
-};
+static struct helper helper;
 
-static void arrive(struct stage *s, const char *settings, const char *enforce)
+static void arrive(struct lend *s, const char *settings, const char *enforce)
 {
-	char options[256];
-
-	memset(s, 0, sizeof(*s));
-	helper_listen(&s->helper);
-	helper_start(&s->helper, NULL, NULL, -1);
-	rig_new(&s->rig);
-	lend_configure(&s->rig, settings, enforce);
-	snprintf(options, sizeof(options), LEND_GPU " --enforce=%s", s->helper.path);
-	rig_start_managed(&s->rig, options, "--store-max=64");
-	s->bus = rig_connect(&s->rig, 0);
-	s->user = rig_connect(&s->rig, STRANGER);
-	listen_in(s->bus, &s->told);
+	lend_start_helped(s, &helper, settings, enforce);
 	s->rt = keep_inactive(s->bus, 15);
 }
 
-static void depart(struct stage *s)
+static void depart(struct lend *s)
 {
 	rig_done(&s->rig);
-	helper_stop(&s->helper);
+	helper_stop(&helper);
 }
 
 /* ---- a process that asks --------------------------------------------------------------------- */
@@ -85,25 +68,20 @@ static pid_t asker(const struct rig *rig, struct live_lease *ret)
 	return pid;
 }
 
-static void bind_it(const struct stage *s, const struct live_lease *lease, int pidfd)
-{
-	CHECK(is_fine(call(with(call_lease(s->user, lease->path, "Bind"), "h", pidfd))));
-}
-
-static unsigned cus(const struct stage *s, const struct live_lease *lease)
+static unsigned cus(const struct lend *s, const struct live_lease *lease)
 {
 	return part_of(s->bus, lease).cus;
 }
 
 /* ---- the asker gives back ------------------------------------------------------------------- */
 
-static void check_killed(struct stage *s, void (*meanwhile)(struct rig *rig))
+static void check_killed(struct lend *s, void (*meanwhile)(struct rig *rig))
 {
 	struct live_lease lease;
 	pid_t pid = asker(&s->rig, &lease);
 
 	CHECK(cus(s, &lease) > 45); /* some of them are of the inactive lease */
-	helper_uses_kfd(&s->helper, pid, true);
+	helper_uses_kfd(&helper, pid, true);
 	CHECK(is_fine(activate(s->bus, &s->rt)));
 	CHECK(await_record(s->rt.holder, GPUARB_RECORD_ACTIVATING).record.deadline_usec <
 	      UINT64_MAX);
@@ -112,31 +90,30 @@ static void check_killed(struct stage *s, void (*meanwhile)(struct rig *rig))
 	CHECK(victim_was_killed(pid));
 	await_record(s->rt.holder, GPUARB_RECORD_GRANTED);
 	CHECK(!lease_exists(s->bus, lease.path));
-	close(lease.holder);
 }
 
-FIXTURE(struct stage, s, , depart(s));
+FIXTURE(struct lend, s, , depart(s));
 
-TEST_WITH(the_process_that_asked_is_killed_when_its_lease_is_overdue, struct stage *s)
+TEST_WITH(the_process_that_asked_is_killed_when_its_lease_is_overdue, struct lend *s)
 {
 	arrive(s, IMPATIENT GROW_NEVER, "kill");
 	check_killed(s, NULL);
 }
 
-TEST_WITH(the_process_that_asked_is_killed_at_once_without_grace, struct stage *s)
+TEST_WITH(the_process_that_asked_is_killed_at_once_without_grace, struct lend *s)
 {
 	arrive(s, AT_ONCE GROW_NEVER, "kill");
 	check_killed(s, NULL);
 }
 
 TEST_WITH(the_process_that_asked_is_killed_over_a_restart_in_the_middle_of_an_activation,
-	  struct stage *s)
+	  struct lend *s)
 {
 	arrive(s, "activate-grace = 2s\nenforce-delay = 50ms\n" GROW_NEVER, "kill");
 	check_killed(s, rig_crash);
 }
 
-TEST_WITH(what_is_borrowed_expires_when_the_last_bound_process_is_gone, struct stage *s)
+TEST_WITH(what_is_borrowed_expires_when_the_last_bound_process_is_gone, struct lend *s)
 {
 	struct live_lease lease;
 	pid_t pid;
@@ -152,10 +129,9 @@ TEST_WITH(what_is_borrowed_expires_when_the_last_bound_process_is_gone, struct s
 	CHECK(is_fine(activate(s->bus, &s->rt)));
 	await_record(s->rt.holder, GPUARB_RECORD_GRANTED);
 	CHECK(is_in_state(s->bus, &lease, "granted") && cus(s, &lease) == LEND_LEAST);
-	close(lease.holder);
 }
 
-TEST_WITH(without_a_policy_that_kills_no_deadline_of_an_activation_is_published, struct stage *s)
+TEST_WITH(without_a_policy_that_kills_no_deadline_of_an_activation_is_published, struct lend *s)
 {
 	struct live_lease lease;
 	pid_t pid;
@@ -166,10 +142,9 @@ TEST_WITH(without_a_policy_that_kills_no_deadline_of_an_activation_is_published,
 	AWAIT(s->bus, lease_says(s->bus, lease.path, "Reason", "has not given back"));
 	CHECK(is_in_state(s->bus, &s->rt, "activating"));
 	CHECK(lease_number(s->bus, &s->rt, "Deadline") == UINT64_MAX);
-	CHECK(is_fine(acknowledge(s->user, &lease, 2)));
+	CHECK(is_fine(acknowledge(s->crowd, &lease, 2)));
 	await_record(s->rt.holder, GPUARB_RECORD_GRANTED);
 	end_process(pid);
-	close(lease.holder);
 }
 
 /* ---- without a bound process ---------------------------------------------------------------- */
@@ -185,7 +160,7 @@ static sd_bus *connect_and_return(const struct rig *rig)
 	return bus;
 }
 
-TEST_WITH(a_lease_that_no_process_is_bound_to_borrows_nothing_until_one_is, struct stage *s)
+TEST_WITH(a_lease_that_no_process_is_bound_to_borrows_nothing_until_one_is, struct lend *s)
 {
 	struct live_lease lease;
 	sd_bus *bus;
@@ -200,18 +175,16 @@ TEST_WITH(a_lease_that_no_process_is_bound_to_borrows_nothing_until_one_is, stru
 	await_record(s->rt.holder, GPUARB_RECORD_GRANTED); /* nothing is to be given back */
 	CHECK(is_fine(deactivate(s->bus, &s->rt)));
 	pid = idler(STRANGER, &fd);
-	bind_it(s, &lease, fd);
-	follow_until(s->user, &lease, LEND_CUS);
+	bind_process(s->crowd, &lease, fd);
+	follow_until(s->crowd, &lease, LEND_CUS);
 	end_process(pid);
-	follow_until(s->user, &lease, LEND_LEAST);
-	close(fd);
-	close(lease.holder);
+	follow_until(s->crowd, &lease, LEND_LEAST);
 }
 
 /* ---- which processes keep a lease ------------------------------------------------------------- */
 
 TEST_WITH(the_process_that_asked_does_not_keep_its_lease_unless_it_is_bound_by_a_call,
-	  struct stage *s)
+	  struct lend *s)
 {
 	struct live_lease first, second;
 	pid_t one, two;
@@ -227,17 +200,16 @@ TEST_WITH(the_process_that_asked_does_not_keep_its_lease_unless_it_is_bound_by_a
 
 	two = asker(&s->rig, &second);
 	fd = pidfd_open(two, 0);
-	bind_it(s, &second, fd);
+	bind_process(s->crowd, &second, fd);
 	rig_crash(&s->rig);
 	AWAIT(s->bus, lease_exists(s->bus, second.path));
 	close(second.holder);
 	CHECK(is_in_state(s->bus, &second, "granted"));
 	end_process(two);
 	AWAIT(s->bus, !lease_exists(s->bus, second.path));
-	close(fd);
 }
 
-TEST_WITH(a_process_that_a_call_binds_replaces_the_process_that_asked, struct stage *s)
+TEST_WITH(a_process_that_a_call_binds_replaces_the_process_that_asked, struct lend *s)
 {
 	struct live_lease lease;
 	pid_t pid, chosen;
@@ -245,15 +217,13 @@ TEST_WITH(a_process_that_a_call_binds_replaces_the_process_that_asked, struct st
 
 	arrive(s, IMPATIENT GROW_NEVER, "kill");
 	pid = asker(&s->rig, &lease);
-	helper_uses_kfd(&s->helper, pid, true);
+	helper_uses_kfd(&helper, pid, true);
 	chosen = idler(STRANGER, &fd);
-	bind_it(s, &lease, fd);
-	helper_uses_kfd(&s->helper, chosen, true);
+	bind_process(s->crowd, &lease, fd);
+	helper_uses_kfd(&helper, chosen, true);
 	CHECK(is_fine(activate(s->bus, &s->rt)));
 	CHECK(victim_was_killed(chosen));
 	await_record(s->rt.holder, GPUARB_RECORD_GRANTED);
 	CHECK(waitpid(pid, NULL, WNOHANG) == 0);
 	end_process(pid);
-	close(lease.holder);
-	close(fd);
 }

@@ -138,7 +138,7 @@ TEST_WITH(a_lease_is_capped_while_all_bound_processes_are, struct scene *s)
 	int fd;
 
 	other = idler(0, &fd);
-	CHECK(is_fine(call(with(call_lease(s->machine.bus, s->lease.path, "Bind"), "h", fd))));
+	bind_process(s->machine.bus, &s->lease, fd);
 	await_tier(s->machine.bus, &s->lease, "cooperative");
 	machine_use(&s->machine, s->process.pid, 0, 3);
 	CHECK(filtered_after(&s->process, FILTERED_CREATE) == ENOMEM); /* its own cap stays */
@@ -177,10 +177,9 @@ TEST(the_cap_of_a_process_that_has_ended_is_not_that_of_another_with_its_pid)
 		SKIP("this process may not choose a pid");
 	CHECK(child == s.process.pid);
 	fd = pidfd_open(child, 0);
-	CHECK(is_fine(call(with(call_lease(s.machine.bus, s.lease.path, "Bind"), "h", fd))));
+	bind_process(s.machine.bus, &s.lease, fd);
 	CHECK(lease_says(s.machine.bus, s.lease.path, "Tier", "cooperative"));
 	CHECK(number_of(s.machine.bus, s.lease.path, GPUARB_INTERFACE_LEASE, "Capped") == 0);
-	close(fd);
 	depart(&s); /* ends the child with this pid */
 }
 
@@ -336,7 +335,7 @@ TEST_WITH(queues_without_number_of_a_lease_do_not_keep_others_from_the_daemon, s
 	int fd;
 
 	other = idler(0, &fd);
-	CHECK(is_fine(call(with(call_lease(s->machine.bus, s->lease.path, "Bind"), "h", fd))));
+	bind_process(s->machine.bus, &s->lease, fd);
 	machine_use(&s->machine, other, 0, 4096);
 	AWAIT_STATE(gpu_number(s->machine.bus, "QueueSlotsFree") == 0);
 	CHECK(filtered_after(&s->process, FILTERED_CREATE) == ENOMEM);
@@ -347,7 +346,6 @@ TEST_WITH(queues_without_number_of_a_lease_do_not_keep_others_from_the_daemon, s
 	printf("%lu ms for each call\n", ticks * 1000 / (unsigned long)sysconf(_SC_CLK_TCK));
 	CHECK(ticks * 1000 / (unsigned long)sysconf(_SC_CLK_TCK) < 30);
 	end_process(other);
-	close(fd);
 }
 
 /* ---- processes that end while their calls wait ------------------------------------------------- */

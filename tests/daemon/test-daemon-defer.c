@@ -8,54 +8,36 @@
 
 NEEDS(daemon_missing);
 
-struct stage {
-	struct rig rig;
-	sd_bus *bus, *crowd;
-	struct told told;
-	struct live_lease borrower;
-};
-
 #define PATIENT "activate-grace = 1h\n" GROW_NEVER
 
-static void arrive(struct stage *stage, const char *settings)
+static void arrive(struct lend *s, const char *settings)
 {
-	rig_new(&stage->rig);
-	lend_configure(&stage->rig, settings, "report");
-	rig_start(&stage->rig, LEND_GPU);
-	stage->bus = rig_connect(&stage->rig, 0);
-	stage->crowd = rig_connect(&stage->rig, STRANGER);
-	listen_in(stage->bus, &stage->told);
-	stage->borrower = borrow(stage->crowd);
-}
-
-static sd_bus_message *ask_for(sd_bus *bus, unsigned cus, uint64_t wait_usec)
-{
-	return ask_for(bus, "cus=%u queues=2; wait-usec=%" PRIu64 " class=guaranteed", cus,
-		       wait_usec);
+	lend_start(s, settings, "report");
+	s->borrower = borrow(s->crowd);
 }
 
 /* Waits until the daemon has the lease of a call that was sent on this connection. */
-static void await_added(struct stage *s, unsigned n)
+static void await_added(struct lend *s, unsigned n)
 {
 	AWAIT(s->bus, s->told.added == n);
 }
 
-static bool added_is(const struct stage *s, const char *name, const char *text)
+static bool added_is(const struct lend *s, const char *name, const char *text)
 {
 	return lease_says(s->bus, s->told.last_added, name, text);
 }
 
 /* ---- granted ----------------------------------------------------------------------------- */
 
-FIXTURE(struct stage, s, arrive(s, PATIENT), rig_done(&s->rig));
+FIXTURE(struct lend, s, arrive(s, PATIENT), rig_done(&s->rig));
 
-TEST_WITH(reserve_without_wait_is_answered_when_borrowers_have_given_back, struct stage *s)
+TEST_WITH(reserve_without_wait_is_answered_when_borrowers_have_given_back, struct lend *s)
 {
 	struct answer answer;
 	struct live_lease lease;
 	static struct book book;
 
-	call_send(ask_for(s->bus, 30, 0), &answer);
+	call_send(ask_for(s->bus, "cus=30 queues=2; class=guaranteed"), &answer);
 	await_added(s, 2);
 	CHECK(added_is(s, "State", "activating") && added_is(s, "Reason", "30 CUs of"));
 	CHECK(gpu_number(s->bus, "CusFree") == 0 && !answer.came); /* others are answered */
@@ -69,7 +51,7 @@ TEST_WITH(reserve_without_wait_is_answered_when_borrowers_have_given_back, struc
 	AWAIT(s->bus, s->told.removed == 1); /* there is no other holder of it */
 }
 
-TEST_WITH(a_repeated_token_gets_the_same_answer, struct stage *s)
+TEST_WITH(a_repeated_token_gets_the_same_answer, struct lend *s)
 {
 	struct live_lease first, second;
 	struct answer answers[2];
@@ -91,20 +73,21 @@ TEST_WITH(a_repeated_token_gets_the_same_answer, struct stage *s)
 
 TEST(a_borrower_without_answer_is_no_capacity)
 {
-	static struct stage s;
+	static struct lend s;
 
 	arrive(&s, "activate-grace = 50ms\nenforce-delay = 50ms\n" GROW_NEVER);
-	CHECK(is_error(call(ask_for(s.bus, 30, 0)), GPUARB_ERROR_NO_CAPACITY, "CUs of"));
+	CHECK(is_error(call(ask_for(s.bus, "cus=30 queues=2; class=guaranteed")),
+		       GPUARB_ERROR_NO_CAPACITY, "CUs of"));
 	AWAIT(s.bus, s.told.removed == 1);
 	CHECK(lease_number(s.bus, &s.borrower, "Deadline") == UINT64_MAX);
 	rig_done(&s.rig);
 }
 
-TEST_WITH(a_lease_that_ends_before_the_answer_is_refused, struct stage *s)
+TEST_WITH(a_lease_that_ends_before_the_answer_is_refused, struct lend *s)
 {
 	struct answer answer;
 
-	call_send(ask_for(s->bus, 30, 0), &answer);
+	call_send(ask_for(s->bus, "cus=30 queues=2; class=guaranteed"), &answer);
 	await_added(s, 2);
 	CHECK(is_fine(call(release(s->bus, s->told.last_added))));
 	AWAIT(s->bus, answer.came);
@@ -112,12 +95,12 @@ TEST_WITH(a_lease_that_ends_before_the_answer_is_refused, struct stage *s)
 	AWAIT(s->bus, s->told.removed == 1);
 }
 
-TEST_WITH(a_lease_that_is_revoked_before_the_answer_is_not_permitted, struct stage *s)
+TEST_WITH(a_lease_that_is_revoked_before_the_answer_is_not_permitted, struct lend *s)
 {
 	struct answer answer;
 	struct live_lease lease;
 
-	call_send(ask_for(s->bus, 30, 0), &answer);
+	call_send(ask_for(s->bus, "cus=30 queues=2; class=guaranteed"), &answer);
 	await_added(s, 2);
 	snprintf(lease.path, sizeof(lease.path), "%s", s->told.last_added);
 	CHECK(is_fine(take_away(s->bus, &lease, HOUR_USEC, "not now")));
@@ -127,11 +110,11 @@ TEST_WITH(a_lease_that_is_revoked_before_the_answer_is_not_permitted, struct sta
 	CHECK(lease_number(s->bus, &s->borrower, "Deadline") == UINT64_MAX);
 }
 
-TEST_WITH(a_stopping_daemon_answers_deferred_calls, struct stage *s)
+TEST_WITH(a_stopping_daemon_answers_deferred_calls, struct lend *s)
 {
 	struct answer answer;
 
-	call_send(ask_for(s->bus, 30, 0), &answer);
+	call_send(ask_for(s->bus, "cus=30 queues=2; class=guaranteed"), &answer);
 	await_added(s, 2);
 	rig_stop(&s->rig);
 	AWAIT(s->bus, answer.came);
@@ -142,7 +125,7 @@ TEST_WITH(a_stopping_daemon_answers_deferred_calls, struct stage *s)
 
 /* The process would keep a lease alive that nobody knows. */
 TEST_WITH(a_client_that_disconnects_before_its_answer_leaves_no_lease_of_another_process,
-	  struct stage *s)
+	  struct lend *s)
 {
 	struct answer answer;
 	sd_bus *client;
@@ -156,7 +139,6 @@ TEST_WITH(a_client_that_disconnects_before_its_answer_leaves_no_lease_of_another
 	leave(client);
 	AWAIT(s->bus, s->told.removed == 1);
 	end_process(pid);
-	close(pidfd);
 }
 
 /* ---- many -------------------------------------------------------------------------------- */
@@ -176,7 +158,7 @@ static void send_many(sd_bus *bus, struct answer *answers, unsigned n)
 TEST(hundreds_of_answers_wait_for_one_borrower)
 {
 	static struct answer answers[MANY], lost[LOST];
-	static struct stage s;
+	static struct lend s;
 	struct answer followed;
 	sd_bus *client;
 

@@ -79,17 +79,11 @@ static void show(const struct stage *s, const struct book_part *part)
 
 /* ---- the stage --------------------------------------------------------------------------- */
 
-static void make_debugfs(const struct stage *s)
-{
-	CHECK(mkdir(rig_path(&s->machine.rig, DEBUGFS), 0755) == 0);
-	CHECK(mkdir(rig_path(&s->machine.rig, DEBUGFS "/kfd"), 0755) == 0);
-}
-
 static void prepare(struct stage *s)
 {
 	memset(s, 0, sizeof(*s));
 	machine_build(&s->machine, 1);
-	make_debugfs(s);
+	machine_debugfs(&s->machine);
 }
 
 /* A borrower whose process has a queue, and the inactive lease that it borrows from. */
@@ -111,7 +105,7 @@ static void settle_in(struct stage *s, const char *settings, const char *enforce
 	s->rt = keep_inactive(s->machine.bus, 15);
 	s->borrower = borrow(s->crowd);
 	s->pid = idler(STRANGER, &s->fd);
-	CHECK(is_fine(call(with(call_lease(s->crowd, s->borrower.path, "Bind"), "h", s->fd))));
+	bind_process(s->crowd, &s->borrower, s->fd);
 	machine_use(&s->machine, s->pid, 0, 1);
 	show(s, NULL);
 }
@@ -182,19 +176,6 @@ TEST_WITH(a_true_acknowledgement_counts_when_it_is_verified, struct stage *s)
 	CHECK(lease_says(s->machine.bus, s->borrower.path, "Tier", "verified"));
 }
 
-static bool gpu_says(const struct stage *s, const char *name, const char *text)
-{
-	sd_bus_message *m =
-		call(get(s->machine.bus, GPUARB_PATH_GPU "/0", GPUARB_INTERFACE_GPU, name));
-	const char *value;
-	bool says;
-
-	CHECK(sd_bus_message_read(m, "v", "s", &value) >= 0);
-	says = strstr(value, text) != NULL;
-	sd_bus_message_unref(m);
-	return says;
-}
-
 static bool is_alone(const struct stage *s)
 {
 	sd_bus_message *m = call(get(s->machine.bus, s->rt.path, GPUARB_INTERFACE_LEASE, "Alone"));
@@ -205,30 +186,14 @@ static bool is_alone(const struct stage *s)
 	return alone;
 }
 
-/* Who disturbs the realtime lease: pid 0: nobody. */
-static pid_t intruder_of(const struct stage *s, unsigned *ret_cus)
+/* Whether this process alone disturbs the realtime lease, on all its CUs; 0: nobody does. */
+static bool is_intruder(const struct stage *s, pid_t pid)
 {
-	sd_bus_message *m =
-		call(get(s->machine.bus, s->rt.path, GPUARB_INTERFACE_LEASE, "Intruders"));
-	uint32_t pid = 0;
-	const char *key;
+	struct row rows[ROWS_MAX];
+	unsigned n = rows_of(s->machine.bus, s->rt.path, GPUARB_INTERFACE_LEASE, "Intruders", rows);
 
-	*ret_cus = 0;
-	CHECK(sd_bus_message_enter_container(m, 'v', "aa{sv}") > 0);
-	CHECK(sd_bus_message_enter_container(m, 'a', "a{sv}") > 0);
-	if (sd_bus_message_enter_container(m, 'a', "{sv}") > 0)
-		while (sd_bus_message_enter_container(m, 'e', "sv") > 0) {
-			CHECK(sd_bus_message_read(m, "s", &key) > 0);
-			if (strcmp(key, "pid") == 0)
-				CHECK(sd_bus_message_read(m, "v", "u", &pid) > 0);
-			else if (strcmp(key, "cus") == 0)
-				CHECK(sd_bus_message_read(m, "v", "u", ret_cus) > 0);
-			else
-				CHECK(sd_bus_message_skip(m, "v") >= 0);
-			CHECK(sd_bus_message_exit_container(m) >= 0);
-		}
-	sd_bus_message_unref(m);
-	return (pid_t)pid;
+	return pid == 0 ? n == 0
+			: n == 1 && row_has(rows, " pid=%d ", pid) && row_has(rows, " cus=15 ");
 }
 
 /* Until the holder gets a record with so many CUs of the lease disturbed. */
@@ -247,7 +212,6 @@ TEST_WITH(the_holder_of_a_lease_is_told_who_disturbs_it_and_when_it_is_over, str
 	struct live_record record;
 	struct book_part part;
 	char pid[32];
-	unsigned cus;
 
 	arrive(s, SCANS_OFTEN, "report");
 	s->alone = true;
@@ -257,7 +221,7 @@ TEST_WITH(the_holder_of_a_lease_is_told_who_disturbs_it_and_when_it_is_over, str
 	CHECK(is_fine(acknowledge(s->crowd, &s->borrower, 2)));
 	await_record(s->rt.holder, GPUARB_RECORD_GRANTED);
 	AWAIT(s->machine.bus, is_alone(s));
-	CHECK(intruder_of(s, &cus) == 0);
+	CHECK(is_intruder(s, 0));
 
 	s->unmanaged = getppid();
 	machine_use(&s->machine, s->unmanaged, 0, 1);
@@ -265,7 +229,7 @@ TEST_WITH(the_holder_of_a_lease_is_told_who_disturbs_it_and_when_it_is_over, str
 	record = await_disturbed(s->rt.holder, 15);
 	snprintf(pid, sizeof(pid), "pid %d (", s->unmanaged);
 	CHECK(strstr(record.record.reason, pid) && record.partitions[0].flags == 0);
-	CHECK(intruder_of(s, &cus) == s->unmanaged && cus == 15 && !is_alone(s));
+	CHECK(is_intruder(s, s->unmanaged) && !is_alone(s));
 	CHECK(lease_says(s->machine.bus, s->rt.path, "Reason", pid));
 	CHECK(is_in_state(s->machine.bus, &s->rt, "granted"));
 
@@ -275,7 +239,7 @@ TEST_WITH(the_holder_of_a_lease_is_told_who_disturbs_it_and_when_it_is_over, str
 	record = await_disturbed(s->rt.holder, 0);
 	CHECK(record.record.reason[0] == '\0');
 	AWAIT(s->machine.bus, is_alone(s));
-	CHECK(intruder_of(s, &cus) == 0 && lease_says(s->machine.bus, s->rt.path, "Reason", ""));
+	CHECK(is_intruder(s, 0) && lease_says(s->machine.bus, s->rt.path, "Reason", ""));
 }
 
 TEST(acknowledgements_are_accepted_when_descriptors_become_unreadable)
@@ -301,12 +265,12 @@ TEST_WITH(descriptors_that_cannot_be_read_are_unseen_and_the_daemon_says_so, str
 {
 	arrive(s, SCANS_OFTEN, "report");
 	await_text(s, &s->borrower, "Tier", "verified");
-	CHECK(!gpu_says(s, "Unseen", "KiB"));
+	CHECK(!gpu_says(s->machine.bus, "Unseen", "KiB"));
 	CHECK(truncate(rig_path(&s->machine.rig, MQDS), 2 << 20) == 0);
-	AWAIT(s->machine.bus, gpu_says(s, "Unseen", "1024 KiB"));
+	AWAIT(s->machine.bus, gpu_says(s->machine.bus, "Unseen", "1024 KiB"));
 	show(s, NULL);
 	await_text(s, &s->borrower, "Tier", "verified");
-	CHECK(!gpu_says(s, "Unseen", "KiB"));
+	CHECK(!gpu_says(s->machine.bus, "Unseen", "KiB"));
 }
 
 TEST_WITH(acknowledgements_are_verified_when_descriptors_become_readable, struct stage *s)
@@ -314,10 +278,9 @@ TEST_WITH(acknowledgements_are_verified_when_descriptors_become_readable, struct
 	struct book_part part;
 	const char *said;
 	uint64_t grown;
-	int log;
 
 	prepare(s);
-	log = log_begin(&s->machine.rig);
+	log_begin(&s->machine.rig);
 	settle_in(s, "audit-interval = 100ms\ngrow-delay = 1ms\nactivate-grace = 1h\n", "report");
 	await_text(s, &s->borrower, "Tier", "verified");
 	CHECK(unlink(rig_path(&s->machine.rig, MQDS)) == 0);
@@ -336,7 +299,7 @@ TEST_WITH(acknowledgements_are_verified_when_descriptors_become_readable, struct
 	show(s, NULL);
 	CHECK(is_fine(acknowledge(s->crowd, &s->borrower, grown + 1)));
 	await_text(s, &s->borrower, "Reason", "acknowledged generation");
-	said = log_end(&s->machine.rig, log);
+	said = log_end(&s->machine.rig);
 	CHECK(strstr(said, "descriptors can be read:"));
 	CHECK(strstr(said, "descriptors cannot be read any more:"));
 	CHECK(strstr(said, "descriptors can be read again:"));
@@ -392,20 +355,6 @@ TEST_WITH(a_process_on_the_engines_of_a_realtime_lease_is_killed_after_its_lease
 	CHECK(is_in_state(s->machine.bus, &s->rt, "granted"));
 }
 
-static bool is_logged(const struct stage *s, const char *text)
-{
-	_cleanup_(freep) char *line = NULL;
-	FILE *file = fopen(rig_path(&s->machine.rig, "log"), "re");
-	bool found = false;
-	size_t size = 0;
-
-	CHECK(file);
-	while (!found && getline(&line, &size, file) > 0)
-		found = strstr(line, text);
-	fclose(file);
-	return found;
-}
-
 /* One that covers a best-effort lease is told of; one of a user who is not exempt is killed when it covers a realtime
  * lease, too. It is logged once, when gpuarb-enforce has killed it: the answer to the warning comes as late here. */
 static void intrude(uid_t uid, bool exempt)
@@ -414,10 +363,9 @@ static void intrude(uid_t uid, bool exempt)
 	static struct stage s;
 	const char *said;
 	char pid[48];
-	int fd, log;
 
 	prepare(&s);
-	log = log_begin(&s.machine.rig);
+	log_begin(&s.machine.rig);
 	settle_in(&s,
 		  SCANS_OFTEN "unmanaged = refuse\nunmanaged-grace = 1h\nunmanaged-exempt = sys\n",
 		  "report");
@@ -427,34 +375,33 @@ static void intrude(uid_t uid, bool exempt)
 	show(&s, &part);
 	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
 	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
-	s.unmanaged = idler(uid, &fd);
+	s.unmanaged = idler(uid, NULL);
 	CHECK(kill(s.helper.pid, SIGSTOP) == 0);
 	machine_use(&s.machine, s.unmanaged, 0, 1);
 	s.beside = true;
 	show(&s, &part);
 	snprintf(pid, sizeof(pid), "pid %d ", (int)s.unmanaged);
-	AWAIT_STATE(is_logged(&s, pid));
-	CHECK(kill(s.unmanaged, 0) == 0 && !is_logged(&s, "ended"));
+	AWAIT_STATE(log_says(&s.machine.rig, pid));
+	CHECK(kill(s.unmanaged, 0) == 0 && !log_says(&s.machine.rig, "ended"));
 	s.beside = false;
 	show(&s, &part);
 	snprintf(pid, sizeof(pid), "CUs of lease %" PRIu64 " ", s.rt.id);
-	AWAIT_STATE(is_logged(&s, pid));
+	AWAIT_STATE(log_says(&s.machine.rig, pid));
 	CHECK(kill(s.helper.pid, SIGCONT) == 0);
 	if (exempt) {
-		CHECK(kill(s.unmanaged, 0) == 0 && !is_logged(&s, "ended"));
+		CHECK(kill(s.unmanaged, 0) == 0 && !log_says(&s.machine.rig, "ended"));
 		end_process(s.unmanaged);
 	} else {
 		CHECK(victim_was_killed(s.unmanaged));
-		AWAIT_STATE(is_logged(&s, "without a lease, and is ended"));
+		AWAIT_STATE(log_says(&s.machine.rig, "without a lease, and is ended"));
 	}
 	CHECK(fake_sysfs_process_gone(s.machine.sys, s.unmanaged) == 0);
 	s.unmanaged = 0;
 	show(&s, &part);
 	await_disturbed(s.rt.holder, 0);
 	CHECK(is_in_state(s.machine.bus, &s.borrower, "granted"));
-	said = strstr(log_end(&s.machine.rig, log), " and is ");
+	said = strstr(log_end(&s.machine.rig), " and is ");
 	CHECK(exempt ? !said : said && !strstr(said + 1, " and is "));
-	close(fd);
 	depart(&s);
 }
 
@@ -487,7 +434,7 @@ TEST_WITH(a_child_that_uses_the_gpu_is_killed_and_its_idle_parent_is_not, struct
 	machine_use(&s->machine, asker, 0, 1);
 	fd = pidfd_open(parent, 0);
 	CHECK(fd >= 0);
-	CHECK(is_fine(call(with(call_lease(s->crowd, s->borrower.path, "Bind"), "h", fd))));
+	bind_process(s->crowd, &s->borrower, fd);
 	await_text(s, &s->borrower, "Reason", "3 queues on"); /* all are seen */
 	CHECK(is_fine(activate(s->machine.bus, &s->rt)));
 	end_on_hardware(s);
@@ -500,24 +447,9 @@ TEST_WITH(a_child_that_uses_the_gpu_is_killed_and_its_idle_parent_is_not, struct
 	CHECK(is_in_state(s->machine.bus, &s->rt, "activating"));
 	CHECK(fake_sysfs_process_gone(s->machine.sys, asker) == 0);
 	await_record(s->rt.holder, GPUARB_RECORD_GRANTED);
-	close(fd);
 }
 
 /* ---- before the first read ------------------------------------------------------------------ */
-
-static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *)
-{
-	sd_bus_message **ret = userdata;
-
-	*ret = sd_bus_message_ref(m);
-	return 1;
-}
-
-static void send_call(sd_bus *bus, sd_bus_message *m, sd_bus_message **ret)
-{
-	CHECK(sd_bus_call_async(bus, NULL, m, on_reply, ret, UINT64_MAX) >= 0);
-	sd_bus_message_unref(m);
-}
 
 /* Starts gpuarbd, whose first read of descriptors lasts as long as the returned fd is open, beside an
  * unmanaged process with queues on all CUs. */
@@ -539,11 +471,6 @@ static int start_blind(struct stage *s, const char *settings)
 	machine_connect(&s->machine);
 	s->crowd = rig_connect(&s->machine.rig, STRANGER);
 	return fd;
-}
-
-static void end_blind(struct stage *s)
-{
-	machine_halt(&s->machine);
 }
 
 /* Gives the descriptors to the read that has begun, and to later ones. */
@@ -572,27 +499,27 @@ static bool is_refused(sd_bus_message *reply)
 
 TEST(requests_after_a_start_are_decided_after_the_first_read_of_descriptors)
 {
-	sd_bus_message *reserve = NULL, *plan = NULL;
+	struct answer reserve, plan;
 	static struct stage s;
 	char pid[32];
 	int fd;
 
 	fd = start_blind(&s, SCANS_OFTEN);
-	send_call(s.machine.bus, ask(s.machine.bus, "Reserve", 15), &reserve);
-	send_call(s.machine.bus, ask(s.machine.bus, "Plan", 15), &plan);
+	call_send(ask(s.machine.bus, "Reserve", 15), &reserve);
+	call_send(ask(s.machine.bus, "Plan", 15), &plan);
 	granted(call(ask(s.crowd, "Reserve", 15))); /* best effort does not wait */
-	CHECK(gpu_says(&s, "Unseen", "") && !reserve && !plan);
+	CHECK(gpu_says(s.machine.bus, "Unseen", "") && !reserve.came && !plan.came);
 	let_read(&s, fd);
-	AWAIT(s.machine.bus, reserve && plan);
+	AWAIT(s.machine.bus, reserve.came && plan.came);
 	snprintf(pid, sizeof(pid), "pid %d (", s.unmanaged);
-	CHECK(is_error(reserve, GPUARB_ERROR_NO_CAPACITY, pid));
-	CHECK(is_refused(plan));
-	end_blind(&s);
+	CHECK(is_error(reserve.m, GPUARB_ERROR_NO_CAPACITY, pid));
+	CHECK(is_refused(plan.m));
+	machine_halt(&s.machine);
 }
 
 TEST(an_activation_after_a_start_is_decided_after_the_first_read_of_descriptors)
 {
-	sd_bus_message *reply = NULL;
+	struct answer reply;
 	static struct stage s;
 	char pid[32];
 	int fd;
@@ -601,13 +528,13 @@ TEST(an_activation_after_a_start_is_decided_after_the_first_read_of_descriptors)
 	s.rt = keep_inactive(s.machine.bus, 15);
 	lend_configure(&s.machine.rig, SCANS_OFTEN, "report");
 	CHECK(is_fine(call(call_arbiter(s.machine.bus, "Reload"))));
-	send_call(s.machine.bus, call_lease(s.machine.bus, s.rt.path, "Activate"), &reply);
-	CHECK(is_in_state(s.machine.bus, &s.rt, "inactive") && !reply);
+	call_send(call_lease(s.machine.bus, s.rt.path, "Activate"), &reply);
+	CHECK(is_in_state(s.machine.bus, &s.rt, "inactive") && !reply.came);
 	let_read(&s, fd);
-	AWAIT(s.machine.bus, reply);
+	AWAIT(s.machine.bus, reply.came);
 	snprintf(pid, sizeof(pid), "pid %d (", s.unmanaged);
-	CHECK(is_error(reply, GPUARB_ERROR_NO_CAPACITY, pid));
-	end_blind(&s);
+	CHECK(is_error(reply.m, GPUARB_ERROR_NO_CAPACITY, pid));
+	machine_halt(&s.machine);
 }
 
 TEST(with_unmasked_ignore_no_request_waits_for_the_descriptors)
@@ -618,38 +545,37 @@ TEST(with_unmasked_ignore_no_request_waits_for_the_descriptors)
 	fd = start_blind(&s, SCANS_OFTEN "unmasked = ignore\n");
 	granted(call(ask(s.machine.bus, "Reserve", 15)));
 	close(fd);
-	end_blind(&s);
+	machine_halt(&s.machine);
 }
 
 /* The read fails, and then it does not end. */
 TEST(a_request_does_not_wait_longer_than_the_first_read_may_take)
 {
-	sd_bus_message *reply;
+	struct answer reply;
 	static struct stage s;
 	int fd;
 
 	for (unsigned hangs = 0; hangs < 2; hangs++) {
 		fd = start_blind(&s, SCANS_OFTEN);
-		reply = NULL;
-		send_call(s.machine.bus, ask(s.machine.bus, "Reserve", 15), &reply);
-		CHECK(gpu_says(&s, "Unseen", "") && !reply);
+		call_send(ask(s.machine.bus, "Reserve", 15), &reply);
+		CHECK(gpu_says(s.machine.bus, "Unseen", "") && !reply.came);
 		if (!hangs) {
 			CHECK(write(fd, "garbage\n", 8) == 8);
 			close(fd);
 		}
-		AWAIT(s.machine.bus, reply);
-		granted(reply);
-		CHECK(gpu_says(&s, "Unseen", hangs ? "within 5 s" : "garbage"));
+		AWAIT(s.machine.bus, reply.came);
+		granted(reply.m);
+		CHECK(gpu_says(s.machine.bus, "Unseen", hangs ? "within 5 s" : "garbage"));
 		if (hangs)
 			close(fd);
-		end_blind(&s);
+		machine_halt(&s.machine);
 	}
 }
 
 /* gpuarbd ends while a lease waits for the CUs under the queue of an unmanaged process. */
 TEST(a_waiting_lease_is_not_granted_after_a_start_before_the_first_read_of_descriptors)
 {
-	sd_bus_message *plan = NULL;
+	struct answer plan;
 	struct live_lease lease;
 	static struct stage s;
 	char options[256];
@@ -674,16 +600,15 @@ TEST(a_waiting_lease_is_not_granted_after_a_start_before_the_first_read_of_descr
 	fd = open(rig_path(&s.machine.rig, MQDS), O_WRONLY | O_CLOEXEC);
 	CHECK(fd >= 0);
 	CHECK(is_in_state(s.machine.bus, &lease, "waiting"));
-	send_call(s.machine.bus, ask(s.machine.bus, "Plan", 15), &plan);
+	call_send(ask(s.machine.bus, "Plan", 15), &plan);
 	let_read(&s, fd);
-	AWAIT(s.machine.bus, plan);
-	CHECK(is_refused(plan));
+	AWAIT(s.machine.bus, plan.came);
+	CHECK(is_refused(plan.m));
 	CHECK(is_in_state(s.machine.bus, &lease, "waiting"));
 	CHECK(fake_sysfs_process_gone(s.machine.sys, s.unmanaged) == 0);
 	s.unmanaged = 0;
 	show(&s, NULL);
 	await_record(lease.holder, GPUARB_RECORD_GRANTED);
-	close(lease.holder);
 	machine_halt(&s.machine);
 }
 
@@ -698,11 +623,11 @@ TEST(descriptors_are_read_again_soon_after_a_read_that_took_long)
 	let_read(&s, fd);
 	s.borrower = borrow(s.crowd);
 	s.pid = idler(STRANGER, &s.fd);
-	CHECK(is_fine(call(with(call_lease(s.crowd, s.borrower.path, "Bind"), "h", s.fd))));
+	bind_process(s.crowd, &s.borrower, s.fd);
 	machine_use(&s.machine, s.pid, 0, 1);
 	show(&s, NULL);
 	await_text(&s, &s.borrower, "Tier", "verified");
 	end_process(s.pid);
 	close(s.fd);
-	end_blind(&s);
+	machine_halt(&s.machine);
 }

@@ -29,9 +29,9 @@ static void listen_at(struct stage *s)
 	CHECK(listen(s->listening, 4) == 0);
 }
 
-/* A GPU with a lease whose process has a queue, so that the daemon wants events. Its log goes to a file; *ret_log is for
+/* A GPU with a lease whose process has a queue, so that the daemon wants events. logged: its log goes to a file until
  * log_end(). */
-static void arrive_at(struct stage *s, size_t gpus, bool switches, int *ret_log)
+static void arrive_at(struct stage *s, size_t gpus, bool switches, bool logged)
 {
 	char options[256];
 
@@ -45,8 +45,8 @@ static void arrive_at(struct stage *s, size_t gpus, bool switches, int *ret_log)
 	listen_at(s);
 	snprintf(options, sizeof(options), "%s --probe=%s", s->machine.option,
 		 rig_path(&s->machine.rig, "probe"));
-	if (ret_log)
-		*ret_log = log_begin(&s->machine.rig);
+	if (logged)
+		log_begin(&s->machine.rig);
 	rig_start(&s->machine.rig, options);
 	machine_connect(&s->machine);
 	s->pid = idler(STRANGER, &s->fd);
@@ -54,14 +54,9 @@ static void arrive_at(struct stage *s, size_t gpus, bool switches, int *ret_log)
 	s->lease = granted(call(ask_bound(s->machine.bus, 15, s->fd)));
 }
 
-static void arrive_logged(struct stage *s, int *ret_log)
-{
-	arrive_at(s, 1, false, ret_log);
-}
-
 static void arrive(struct stage *s)
 {
-	arrive_logged(s, NULL);
+	arrive_at(s, 1, false, false);
 }
 
 static void close_if(int *fd)
@@ -225,7 +220,6 @@ TEST_WITH(nothing_is_granted_on_a_gpu_that_is_being_reset, struct stage *s)
 	lease = waiting(call(ask_for(s->machine.bus, "cus=15; wait-usec=forever")));
 	tell(s->urgent, "4 1\n");
 	await_record(lease.holder, GPUARB_RECORD_GRANTED);
-	close(lease.holder);
 }
 
 TEST_WITH(evictions_are_counted_and_timed, struct stage *s)
@@ -352,15 +346,14 @@ TEST_WITH(a_topology_that_differs_from_sysfs_is_logged, struct stage *s)
 	struct probe_message message;
 	const char *said;
 	char line[64];
-	int log;
 
-	arrive_logged(s, &log);
+	arrive_at(s, 1, false, true);
 	message = about(s);
 	message.queue_slots += 8;
 	subscribe(s, &message);
 	tell(s->urgent, "2 1:1\n");
 	AWAIT(s->machine.bus, events(s, "throttled") == 1);
-	said = log_end(&s->machine.rig, log);
+	said = log_end(&s->machine.rig);
 	snprintf(line, sizeof(line), "libhsakmt says %u", message.queue_slots);
 	CHECK(strstr(said, line));
 }
@@ -372,13 +365,12 @@ TEST_WITH(a_machine_without_kfd_is_logged_once, struct stage *s)
 				     .error = -EOPNOTSUPP,
 				     .text = "cannot open /dev/kfd" };
 	const char *said;
-	int log;
 
-	arrive_logged(s, &log);
+	arrive_at(s, 1, false, true);
 	accept_daemon(s);
 	send_message(s, end, NULL, 0);
 	await_probe_end(s);
-	said = log_end(&s->machine.rig, log);
+	said = log_end(&s->machine.rig);
 	said = strstr(said, "/dev/kfd");
 	CHECK(said && !strstr(said + 1, "/dev/kfd"));
 }
@@ -394,12 +386,12 @@ TEST_WITH(no_events_are_kept_of_a_card_whose_partition_mode_can_be_changed, stru
 {
 	struct probe_message message;
 
-	arrive_at(s, 2, true, NULL);
+	arrive_at(s, 2, true, false);
 	message = about(s);
 	subscribe(s, &message);
 	AWAIT_STATE(is_closed(s->urgent) && is_closed(s->other));
 	depart(s);
-	arrive_at(s, 2, true, NULL);
+	arrive_at(s, 2, true, false);
 	message = about(s);
 	message.kfd_gpu_id = machine_gpu_id(&s->machine, 1);
 	subscribe(s, &message);
@@ -414,41 +406,27 @@ TEST_WITH(a_probe_may_send_a_gpu_without_events, struct stage *s)
 	const struct probe_message end = { .protocol = PROBE_PROTOCOL, .kind = PROBE_END };
 	struct probe_message message;
 	const char *said;
-	int log;
 
-	arrive_logged(s, &log);
+	arrive_at(s, 1, false, true);
 	message = about(s);
 	message.cus++; /* it is compared all the same */
 	accept_daemon(s);
 	send_message(s, message, NULL, 0);
 	send_message(s, end, NULL, 0);
 	await_probe_end(s);
-	said = log_end(&s->machine.rig, log);
+	said = log_end(&s->machine.rig);
 	CHECK(strstr(said, "says 61") && !strstr(said, "events of the driver cannot"));
-}
-
-static bool is_logged(const struct stage *s, const char *text)
-{
-	char said[4096];
-	FILE *file = fopen(rig_path(&s->machine.rig, "log"), "re");
-	size_t n;
-
-	CHECK(file);
-	n = fread(said, 1, sizeof(said) - 1, file);
-	said[n] = '\0';
-	fclose(file);
-	return strstr(said, text) != NULL;
 }
 
 TEST_WITH(a_machine_of_such_cards_does_not_start_the_probe, struct stage *s)
 {
 	struct pollfd asked;
-	int log;
 
-	arrive_at(s, 1, true, &log);
+	arrive_at(s, 1, true, true);
 	/* It decides when the list of GPUs has settled. */
-	AWAIT_STATE(is_logged(s, "0000:03:00.0: its compute partition mode can be changed"));
+	AWAIT_STATE(log_says(&s->machine.rig,
+			     "0000:03:00.0: its compute partition mode can be changed"));
 	asked = (struct pollfd){ .fd = s->listening, .events = POLLIN };
 	CHECK(poll(&asked, 1, 0) == 0);
-	log_end(&s->machine.rig, log);
+	log_end(&s->machine.rig);
 }

@@ -251,13 +251,12 @@ TEST(daemon_whose_signals_nobody_reads_connects_again)
 	_cleanup_(depart) struct flood flood;
 	sd_bus_message *m;
 	bool owned = false;
-	int before;
 
 	arrive_on(&flood, TINY_BUS, "");
 	if (!keeps_unread(&flood))
 		SKIP("this bus disconnects a client that does not read");
 	rig_stop(&flood.rig);
-	before = log_begin(&flood.rig);
+	log_begin(&flood.rig);
 	write_tenants(&flood);
 	rig_start(&flood.rig, "--simulate=radeon-vii");
 	CHECK(sd_bus_match_signal(flood.attacker, NULL, GPUARB_BUS_NAME, NULL, NULL, NULL, NULL,
@@ -273,80 +272,30 @@ TEST(daemon_whose_signals_nobody_reads_connects_again)
 	CHECK(is_error(m, SD_BUS_ERROR_NO_REPLY, "disconnected"));
 	AWAIT(flood.root, owned);
 	others_are_served(&flood);
-	log_end(&flood.rig, before);
+	log_end(&flood.rig);
 }
 
 /* ---- what each user has --------------------------------------------------------------------- */
 
-struct usage {
-	bool found;
-	uint32_t pending, leases;
-	uint64_t unread, refused;
-};
-
-static void read_usage(sd_bus_message *m, struct usage *ret, uint32_t *ret_uid)
-{
-	const char *key, *type;
-
-	while (sd_bus_message_enter_container(m, 'e', "sv") > 0) {
-		CHECK(sd_bus_message_read(m, "s", &key) >= 0);
-		CHECK(sd_bus_message_peek_type(m, NULL, &type) > 0);
-		if (strcmp(key, "uid") == 0)
-			CHECK(sd_bus_message_read(m, "v", "u", ret_uid) >= 0);
-		else if (strcmp(key, "pending") == 0)
-			CHECK(sd_bus_message_read(m, "v", "u", &ret->pending) >= 0);
-		else if (strcmp(key, "leases") == 0)
-			CHECK(sd_bus_message_read(m, "v", "u", &ret->leases) >= 0);
-		else if (strcmp(key, "calls-refused") == 0)
-			CHECK(sd_bus_message_read(m, "v", "t", &ret->refused) >= 0);
-		else if (strcmp(key, "unread-bytes") == 0)
-			CHECK(sd_bus_message_read(m, "v", "t", &ret->unread) >= 0);
-		else
-			CHECK(sd_bus_message_skip(m, "v") >= 0);
-		CHECK(sd_bus_message_exit_container(m) >= 0);
-	}
-}
-
-static struct usage usage_of(sd_bus *bus, uint32_t wanted)
-{
-	sd_bus_message *m = call(call_arbiter(bus, "ReadLimits"));
-	struct usage usage = { 0 }, one;
-	uint32_t uid;
-
-	CHECK(sd_bus_message_skip(m, "a{sv}") >= 0);
-	CHECK(sd_bus_message_enter_container(m, 'a', "a{sv}") > 0);
-	while (sd_bus_message_enter_container(m, 'a', "{sv}") > 0) {
-		one = (struct usage){ .found = true };
-		read_usage(m, &one, &uid);
-		if (uid == wanted)
-			usage = one;
-		CHECK(sd_bus_message_exit_container(m) >= 0);
-	}
-	sd_bus_message_unref(m);
-	return usage;
-}
-
 TEST(limits_show_what_a_user_leaves_unread_and_pending)
 {
-	struct live_lease lease;
 	_cleanup_(depart) struct flood flood;
-	struct usage usage;
+	struct row limits;
 
 	arrive(&flood, "[daemon]\nmax-unread-per-user = 128K\n");
 	if (!keeps_unread(&flood))
 		SKIP("this bus disconnects a client that does not read");
-	lease = reserve(flood.other, 1);
+	reserve(flood.other, 1);
 	for (unsigned i = 0; i < 1000; i++)
 		send_unread(ask_all(flood.attacker));
 	settle(flood.attacker);
 	do /* the first answers fill the socket */
-		usage = usage_of(flood.root, STRANGER);
-	while (usage.unread < 128 * 1024 || usage.pending == 0);
-	CHECK(usage.found && usage.leases == 0);
-	usage = usage_of(flood.root, OTHER);
-	CHECK(usage.found && usage.leases == 1 && usage.pending == 0);
-	CHECK(usage_of(flood.other, OTHER).found && !usage_of(flood.other, STRANGER).found);
-	close(lease.holder);
+		limits = user_limits(flood.root, STRANGER);
+	while (row_number(&limits, "unread-bytes") < 128 * 1024 || row_has(&limits, " pending=0 "));
+	CHECK(row_has(&limits, " leases=0 "));
+	limits = user_limits(flood.root, OTHER);
+	CHECK(row_has(&limits, " leases=1 ") && row_has(&limits, " pending=0 "));
+	CHECK(*user_limits(flood.other, OTHER).text && !*user_limits(flood.other, STRANGER).text);
 }
 
 /* Of 1000 calls of one user 10 are answered in a second. */
@@ -359,18 +308,17 @@ TEST(calls_of_a_user_are_answered_while_those_of_another_wait)
 	for (unsigned i = 0; i < 1000; i++)
 		send_unread(call_arbiter(flood.attacker, "ReadLimits"));
 	CHECK(sd_bus_flush(flood.attacker) >= 0);
-	while (usage_of(flood.root, STRANGER).pending < 500)
+	while (user_limit(flood.root, STRANGER, "pending") < 500)
 		;
 	CHECK(is_fine(call(call_arbiter(flood.other, "ReadLimits"))));
-	CHECK(usage_of(flood.root, OTHER).pending == 0);
-	CHECK(usage_of(flood.root, STRANGER).pending > 0);
+	CHECK(user_limit(flood.root, OTHER, "pending") == 0);
+	CHECK(user_limit(flood.root, STRANGER, "pending") > 0);
 }
 
 /* Of 1000 calls 16 may wait. Whoever is refused at once would call again at once. */
 TEST(refusals_of_a_user_wait_for_their_turn_while_another_is_served)
 {
 	_cleanup_(depart) struct flood flood;
-	struct usage usage;
 
 	arrive(&flood, "[daemon]\nmax-calls-per-user = 10\nmax-pending-per-user = 16\n");
 	settle(flood.other);
@@ -379,70 +327,58 @@ TEST(refusals_of_a_user_wait_for_their_turn_while_another_is_served)
 	for (unsigned i = 0; i < 1000; i++)
 		send_unread(call_arbiter(flood.attacker, "ReadLimits"));
 	CHECK(sd_bus_flush(flood.attacker) >= 0);
-	do
-		usage = usage_of(flood.root, STRANGER);
-	while (usage.refused < 500);
-	CHECK(usage.pending >= 400);
+	while (user_limit(flood.root, STRANGER, "calls-refused") < 500)
+		;
+	CHECK(user_limit(flood.root, STRANGER, "pending") >= 400);
 	CHECK(is_fine(call(call_arbiter(flood.other, "ReadLimits"))));
 }
 
-struct outcome {
-	unsigned served, refused, stopped;
-	unsigned unread; /* the bus answers those that gpuarbd has not read when it stops */
-};
+#define THOUSAND 1000U
 
-static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *)
-{
-	struct outcome *outcome = userdata;
-	unsigned known = outcome->served + outcome->refused + outcome->stopped;
+static struct answer answers[THOUSAND];
 
-	outcome->served += sd_bus_message_is_method_error(m, NULL) == 0;
-	outcome->refused += sd_bus_message_is_method_error(m, SD_BUS_ERROR_LIMITS_EXCEEDED) > 0;
-	outcome->stopped += sd_bus_message_is_method_error(m, GPUARB_ERROR_SHUTDOWN) > 0;
-	outcome->unread += outcome->served + outcome->refused + outcome->stopped == known;
-	return 0;
-}
-
-static void send_thousand(sd_bus *bus, struct outcome *outcome)
+static void send_thousand(sd_bus *bus)
 {
 	/* Calls of a new connection wait until its user is known. */
 	CHECK(is_fine(call(call_arbiter(bus, "ReadLimits"))));
-	for (unsigned i = 0; i < 1000; i++) {
-		sd_bus_message *m = call_arbiter(bus, "ReadLimits");
-
-		CHECK(sd_bus_call_async(bus, NULL, m, on_answer, outcome, 0) >= 0);
-		sd_bus_message_unref(m);
-	}
+	for (unsigned i = 0; i < THOUSAND; i++)
+		call_send(call_arbiter(bus, "ReadLimits"), &answers[i]);
 	CHECK(sd_bus_flush(bus) >= 0);
 }
 
-static void await_thousand(sd_bus *bus, const struct outcome *outcome)
+static void await_thousand(sd_bus *bus)
 {
-	AWAIT(bus, outcome->served + outcome->refused + outcome->stopped + outcome->unread >= 1000);
+	for (unsigned i = 0; i < THOUSAND; i++)
+		AWAIT(bus, answers[i].came);
 }
 
 /* 16 calls and 512 refusals may wait. */
 TEST(each_of_a_thousand_calls_is_answered_or_refused)
 {
-	struct outcome outcome = { 0 };
 	_cleanup_(depart) struct flood flood;
+	unsigned served, refused;
 
 	arrive(&flood, "[daemon]\nmax-calls-per-user = 500\nmax-pending-per-user = 16\n");
-	send_thousand(flood.attacker, &outcome);
-	await_thousand(flood.attacker, &outcome);
-	CHECK(outcome.served > 0 && outcome.refused > 0 && outcome.unread == 0);
+	send_thousand(flood.attacker);
+	await_thousand(flood.attacker);
+	served = count_answers(answers, THOUSAND, NULL);
+	refused = count_answers(answers, THOUSAND, SD_BUS_ERROR_LIMITS_EXCEEDED);
+	CHECK(served > 0 && refused > 0 && served + refused == THOUSAND);
+	drop_answers(answers, THOUSAND);
 }
 
+/* The bus answers those that gpuarbd has not read when it stops. */
 TEST(calls_and_refusals_that_wait_are_answered_when_the_daemon_stops)
 {
-	struct outcome outcome = { 0 };
 	_cleanup_(depart) struct flood flood;
 
 	arrive(&flood, "[daemon]\nmax-calls-per-user = 10\nmax-pending-per-user = 16\n");
-	send_thousand(flood.attacker, &outcome);
-	while (usage_of(flood.root, STRANGER).refused < 900)
+	send_thousand(flood.attacker);
+	while (user_limit(flood.root, STRANGER, "calls-refused") < 900)
 		;
 	rig_stop(&flood.rig);
-	await_thousand(flood.attacker, &outcome);
-	CHECK(outcome.stopped > 0 && outcome.refused >= 900);
+	await_thousand(flood.attacker);
+	CHECK(count_answers(answers, THOUSAND, GPUARB_ERROR_SHUTDOWN) > 0);
+	CHECK(count_answers(answers, THOUSAND, SD_BUS_ERROR_LIMITS_EXCEEDED) >= 900);
+	drop_answers(answers, THOUSAND);
 }

@@ -38,8 +38,7 @@ static void take_leases(struct freezing *s)
 {
 	s->rt = keep_inactive(s->stage.bus, 15);
 	s->borrower = borrow(s->crowd);
-	CHECK(is_fine(
-		call(with(call_lease(s->crowd, s->borrower.path, "Bind"), "h", s->stage.pidfd))));
+	bind_process(s->crowd, &s->borrower, s->stage.pidfd);
 }
 
 /* false: no unit can be made here. */
@@ -51,18 +50,13 @@ static bool arrive(struct freezing *s)
 	if (!unit_rig_new(&s->unit, "ok"))
 		return false;
 	rig_new(&stage->rig);
-	CHECK(setenv("GPUARB_BUS_ADDRESS", stage->rig.address, 1) == 0);
 	CHECK(fake_systemd_start(&s->systemd));
 	helper_listen(&s->helper);
 	helper_start(&s->helper, NULL, NULL, -1);
 	lend_configure(&stage->rig, "activate-grace = 50ms\naudit-interval = 100ms\n" GROW_NEVER,
 		       "freeze");
 	start(s);
-	stage->bus = rig_connect(&stage->rig, 0);
-	CHECK(sd_bus_match_signal(stage->bus, NULL, "org.freedesktop.DBus", NULL,
-				  "org.freedesktop.DBus", "NameOwnerChanged", on_owner,
-				  stage) >= 0);
-	listen_in(stage->bus, &stage->heard);
+	crash_connect(stage);
 	s->crowd = rig_connect(&stage->rig, STRANGER);
 	stage->process = idler(STRANGER, &stage->pidfd);
 	helper_uses_kfd(&s->helper, stage->process, true);
@@ -170,37 +164,33 @@ TEST_WITH(a_unit_with_a_foreign_process_is_not_frozen, struct freezing *s)
 	struct stage *stage = &s->stage;
 	char pid[64];
 	pid_t other;
-	int fd, log;
 
 	rig_stop(&stage->rig);
-	log = log_begin(&stage->rig);
+	log_begin(&stage->rig);
 	start(s);
 	take_leases(s);
-	other = idler(STRANGER, &fd);
+	other = idler(STRANGER, NULL);
 	unit_rig_add(&s->unit, other);
 	CHECK(is_fine(activate(stage->bus, &s->rt)));
 	snprintf(pid, sizeof(pid), "pid %d in %s ", other, unit_name(s));
 	AWAIT_STATE(log_says(&stage->rig, pid));
 	CHECK(lease_says(stage->bus, s->borrower.path, "Reason", "has not given back"));
 	end_process(other);
-	close(fd);
-	log_end(&stage->rig, log);
+	log_end(&stage->rig);
 	CHECK(!a_name_is_saved(s));
 }
 
 TEST_WITH(a_unit_is_thawed_when_a_foreign_process_enters_it, struct freezing *s)
 {
 	pid_t other;
-	int fd;
 
 	await_frozen(s);
-	other = idler(STRANGER, &fd);
+	other = idler(STRANGER, NULL);
 	unit_rig_add(&s->unit, other);
 	CHECK(was_asked(s, "ThawUnit"));
 	await_no_name(s);
 	CHECK(is_in_state(s->stage.bus, &s->rt, "activating"));
 	end_process(other);
-	close(fd);
 }
 
 static void write_freeze(const struct freezing *s, const char *value)
@@ -306,10 +296,9 @@ TEST_WITH(a_unit_that_is_still_frozen_is_thawed_when_gpuarbd_starts, struct free
 TEST_WITH(a_unit_is_not_frozen_if_its_name_cannot_be_saved, struct freezing *s)
 {
 	char path[256];
-	int log;
 
 	rig_stop(&s->stage.rig);
-	log = log_begin(&s->stage.rig);
+	log_begin(&s->stage.rig);
 	snprintf(path, sizeof(path), "%s/%s", s->helper.records, unit_name(s));
 	CHECK(mkdir(path, 0755) == 0);
 	start(s);
@@ -317,7 +306,7 @@ TEST_WITH(a_unit_is_not_frozen_if_its_name_cannot_be_saved, struct freezing *s)
 	CHECK(is_fine(activate(s->stage.bus, &s->rt)));
 	AWAIT_STATE(log_says(&s->stage.rig, "saved:")); /* gpuarb-enforce has answered */
 	CHECK(lease_says(s->stage.bus, s->borrower.path, "Reason", "has not given back"));
-	log_end(&s->stage.rig, log);
+	log_end(&s->stage.rig);
 	CHECK(is_thawed(s));
 	CHECK(rmdir(path) == 0);
 }

@@ -60,10 +60,8 @@ static void halt(void)
 static pid_t drawer(uint64_t gfx_nsec)
 {
 	pid_t pid;
-	int fd;
 
-	pid = idler(STRANGER, &fd);
-	close(fd);
+	pid = idler(STRANGER, NULL);
 	procfs_process(&s.procfs, pid, 0);
 	procfs_client(
 		&s.procfs, pid, 5,
@@ -78,71 +76,18 @@ static void observe(void)
 
 static bool graphics_is(const char *state)
 {
-	sd_bus_message *m = call(get(s.machine.bus, GPU_PATH, GPUARB_INTERFACE_GPU, "Graphics"));
-	const char *text;
-	bool same;
-
-	CHECK(sd_bus_message_read(m, "v", "s", &text) >= 0);
-	same = strcmp(text, state) == 0;
-	sd_bus_message_unref(m);
-	return same;
+	return gpu_says(s.machine.bus, "Graphics", state);
 }
 
-struct client {
-	unsigned pid, uid, n;
-	char command[32];
-	int draws;
-	double gfx_share;
-	uint64_t gfx_nsec, vram;
-};
-
-static void read_member(sd_bus_message *m, struct client *ret)
+/* Returns how many clients the GPU has. */
+static unsigned clients(struct row rows[static ROWS_MAX])
 {
-	const char *key, *text;
-
-	CHECK(sd_bus_message_read(m, "s", &key) >= 0);
-	if (strcmp(key, "pid") == 0)
-		CHECK(sd_bus_message_read(m, "v", "u", &ret->pid) >= 0);
-	else if (strcmp(key, "uid") == 0)
-		CHECK(sd_bus_message_read(m, "v", "u", &ret->uid) >= 0);
-	else if (strcmp(key, "draws") == 0)
-		CHECK(sd_bus_message_read(m, "v", "b", &ret->draws) >= 0);
-	else if (strcmp(key, "gfx-share") == 0)
-		CHECK(sd_bus_message_read(m, "v", "d", &ret->gfx_share) >= 0);
-	else if (strcmp(key, "gfx-nsec") == 0)
-		CHECK(sd_bus_message_read(m, "v", "t", &ret->gfx_nsec) >= 0);
-	else if (strcmp(key, "vram") == 0)
-		CHECK(sd_bus_message_read(m, "v", "t", &ret->vram) >= 0);
-	else if (strcmp(key, "command") == 0) {
-		CHECK(sd_bus_message_read(m, "v", "s", &text) >= 0);
-		snprintf(ret->command, sizeof(ret->command), "%s", text);
-	} else {
-		CHECK(sd_bus_message_skip(m, "v") >= 0);
-	}
-}
-
-/* The first client of the GPU, and how many there are. */
-static struct client first_client(void)
-{
-	sd_bus_message *m = call(get(s.machine.bus, GPU_PATH, GPUARB_INTERFACE_GPU, "Clients"));
-	struct client first = { 0 }, other = { 0 };
-
-	CHECK(sd_bus_message_enter_container(m, 'v', "aa{sv}") >= 0);
-	CHECK(sd_bus_message_enter_container(m, 'a', "a{sv}") >= 0);
-	for (; sd_bus_message_enter_container(m, 'a', "{sv}") > 0; first.n++) {
-		while (sd_bus_message_enter_container(m, 'e', "sv") > 0) {
-			read_member(m, first.n == 0 ? &first : &other);
-			CHECK(sd_bus_message_exit_container(m) >= 0);
-		}
-		CHECK(sd_bus_message_exit_container(m) >= 0);
-	}
-	sd_bus_message_unref(m);
-	return first;
+	return rows_of(s.machine.bus, GPU_PATH, GPUARB_INTERFACE_GPU, "Clients", rows);
 }
 
 TEST(processes_that_draw_are_on_the_bus_when_a_client_asks)
 {
-	struct client client;
+	struct row rows[ROWS_MAX];
 	pid_t pid;
 
 	boot("ignore", true);
@@ -150,32 +95,32 @@ TEST(processes_that_draw_are_on_the_bus_when_a_client_asks)
 	pid = drawer(SECOND_NSEC);
 	observe();
 	CHECK(graphics_is("drawn"));
-	client = first_client();
-	CHECK(client.n == 1 && (pid_t)client.pid == pid && client.uid == STRANGER);
-	CHECK(client.command[0] && client.draws && client.gfx_nsec == SECOND_NSEC);
-	CHECK(client.vram == 4096 && client.gfx_share == 0);
+	CHECK(clients(rows) == 1 && row_has(rows, " pid=%d ", pid) && row_has(rows, " uid=1 "));
+	CHECK(row_has(rows, " command=") && !row_has(rows, " command= "));
+	CHECK(row_has(rows, " draws=1 "));
+	CHECK(row_number(rows, "gfx-nsec") == SECOND_NSEC && row_has(rows, " gfx-share=0 "));
+	CHECK(row_has(rows, " vram=4096 "));
 
 	end_process(pid);
 	procfs_process_gone(&s.procfs, pid);
 	do
 		observe();
 	while (!graphics_is("none"));
-	CHECK(first_client().n == 0);
+	CHECK(clients(rows) == 0);
 	halt();
 }
 
 TEST(a_process_whose_pid_is_used_again_does_not_draw)
 {
+	struct row rows[ROWS_MAX];
 	pid_t pid;
-	int fd;
 
 	boot("ignore", true);
-	pid = idler(STRANGER, &fd);
-	close(fd);
+	pid = idler(STRANGER, NULL);
 	procfs_process(&s.procfs, pid, 1); /* another start time than /proc has */
 	procfs_client(&s.procfs, pid, 5, &(struct procfs_client){ .id = 1, .gfx_nsec = 1 });
 	observe();
-	CHECK(graphics_is("none") && first_client().n == 0);
+	CHECK(graphics_is("none") && clients(rows) == 0);
 	end_process(pid);
 	halt();
 }
@@ -199,7 +144,7 @@ static void make_strangers(unsigned n)
 TEST(many_processes_of_another_user_do_not_make_it_unknown_whether_one_draws)
 {
 	struct live_lease lease;
-	struct client client;
+	struct row rows[ROWS_MAX];
 	sd_bus *victim;
 
 	boot("refuse-realtime", true);
@@ -208,14 +153,13 @@ TEST(many_processes_of_another_user_do_not_make_it_unknown_whether_one_draws)
 	lease = reserve(victim, 15);
 	CHECK(is_fine(call(release(victim, lease.path))));
 	CHECK(graphics_is("none"));
-	client = first_client();
-	CHECK(client.pid == 0 && client.uid == STRANGER);
-	CHECK(strstr(client.command, " processes") && !client.draws);
+	CHECK(clients(rows) > 0 && row_has(rows, " pid=0 ") && row_has(rows, " uid=1 "));
+	CHECK(row_has(rows, " processes") && row_has(rows, " draws=0 "));
 	procfs_client(&s.procfs, NO_PID + 699, 3,
 		      &(struct procfs_client){ .id = 709, .gfx_nsec = SECOND_NSEC });
 	while (!graphics_is("drawn"))
 		observe();
-	CHECK(first_client().draws && first_client().pid == 0);
+	CHECK(clients(rows) > 0 && row_has(rows, " draws=1 ") && row_has(rows, " pid=0 "));
 	CHECK(is_error(call(ask(victim, "Reserve", 15)), GPUARB_ERROR_NO_CAPACITY, "processes)"));
 	leave(victim);
 	halt();
@@ -245,10 +189,9 @@ TEST(a_lease_in_force_stays_and_the_journal_names_the_process_once)
 	const char *said, *first;
 	char line[64];
 	pid_t pid;
-	int log;
 
 	prepare("warn", true);
-	log = log_begin(&s.machine.rig);
+	log_begin(&s.machine.rig);
 	start();
 	lease = reserve(s.machine.bus, 15);
 	pid = drawer(SECOND_NSEC);
@@ -257,7 +200,7 @@ TEST(a_lease_in_force_stays_and_the_journal_names_the_process_once)
 		observe();
 	CHECK(lease_exists(s.machine.bus, lease.path));
 	end_process(pid);
-	said = log_end(&s.machine.rig, log);
+	said = log_end(&s.machine.rig);
 	snprintf(line, sizeof(line), "pid %d (", pid);
 	first = strstr(said, line);
 	CHECK(first && strstr(first, "draws") && !strstr(first + 1, line));
@@ -419,62 +362,50 @@ TEST(vram_that_drm_counts_beyond_what_a_lease_declared_is_not_free)
 
 /* ---- a helper that does not answer ----------------------------------------------------------- */
 
-static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *)
+/* In place of gpuarb-fdinfo. */
+static void serve_script(const char *text)
 {
-	sd_bus_message **ret = userdata;
+	const char *script = rig_path(&s.machine.rig, "script");
 
-	*ret = sd_bus_message_ref(m);
-	return 1;
+	rig_write(&s.machine.rig, "script", text);
+	CHECK(chmod(script, 0755) == 0);
+	procfs_serve(&s.procfs, script, NULL);
 }
 
 TEST(a_request_waits_for_a_helper_that_hangs_and_other_calls_do_not)
 {
-	const char *script;
-	sd_bus_message *request, *reply = NULL;
+	struct answer answer;
 
 	prepare("refuse-realtime", false);
-	rig_write(&s.machine.rig, "script", "#!/bin/sh\nexec sleep 60\n");
-	script = rig_path(&s.machine.rig, "script");
-	CHECK(chmod(script, 0755) == 0);
-	procfs_serve(&s.procfs, script, NULL);
+	serve_script("#!/bin/sh\nexec sleep 60\n");
 	start();
-	request = ask(s.machine.bus, "Reserve", 15);
-	CHECK(sd_bus_call_async(s.machine.bus, NULL, request, on_reply, &reply, UINT64_MAX) >= 0);
-	sd_bus_message_unref(request);
+	call_send(ask(s.machine.bus, "Reserve", 15), &answer);
 	CHECK(gpu_number(s.machine.bus, "Cus") == 60 && gpu_number(s.machine.bus, "CusFree") == 60);
-	CHECK(!reply);
+	CHECK(!answer.came);
 	procfs_done(&s.procfs);
-	AWAIT(s.machine.bus, reply);
-	CHECK(is_error(reply, GPUARB_ERROR_NO_CAPACITY, "unknown"));
+	AWAIT(s.machine.bus, answer.came);
+	CHECK(is_error(answer.m, GPUARB_ERROR_NO_CAPACITY, "unknown"));
 	halt();
 }
 
 TEST(a_call_that_waits_is_forgotten_with_its_caller_and_answered_when_the_daemon_ends)
 {
-	sd_bus_message *request, *reply = NULL, *lost = NULL;
-	const char *script;
+	struct answer answer, lost;
 	sd_bus *other;
 
 	prepare("ignore", false);
-	rig_write(&s.machine.rig, "script", "#!/bin/sh\nexec sleep 60\n");
-	script = rig_path(&s.machine.rig, "script");
-	CHECK(chmod(script, 0755) == 0);
-	procfs_serve(&s.procfs, script, NULL);
+	serve_script("#!/bin/sh\nexec sleep 60\n");
 	start();
 	other = rig_connect(&s.machine.rig, STRANGER);
-	request = call_arbiter(other, "ObserveClients");
-	CHECK(sd_bus_call_async(other, NULL, request, on_reply, &lost, UINT64_MAX) >= 0);
-	sd_bus_message_unref(request);
+	call_send(call_arbiter(other, "ObserveClients"), &lost);
 	settle(other);
 	leave(other);
-	request = call_arbiter(s.machine.bus, "ObserveClients");
-	CHECK(sd_bus_call_async(s.machine.bus, NULL, request, on_reply, &reply, UINT64_MAX) >= 0);
-	sd_bus_message_unref(request);
+	call_send(call_arbiter(s.machine.bus, "ObserveClients"), &answer);
 	CHECK(gpu_number(s.machine.bus, "Cus") == 60);
-	CHECK(!reply && !lost);
+	CHECK(!answer.came && !lost.came);
 	rig_stop(&s.machine.rig);
-	AWAIT(s.machine.bus, reply);
-	CHECK(is_error(reply, GPUARB_ERROR_SHUTDOWN, ""));
+	AWAIT(s.machine.bus, answer.came);
+	CHECK(is_error(answer.m, GPUARB_ERROR_SHUTDOWN, ""));
 	halt();
 }
 
@@ -484,14 +415,10 @@ TEST(a_call_that_waits_is_forgotten_with_its_caller_and_answered_when_the_daemon
 static void serve_marked(void)
 {
 	char text[512];
-	const char *script;
 
 	snprintf(text, sizeof(text), "#!/bin/sh\n: >%s\nexec %s \"$@\"\n",
 		 rig_path(&s.machine.rig, "started"), getenv("GPUARB_FDINFO"));
-	rig_write(&s.machine.rig, "script", text);
-	script = rig_path(&s.machine.rig, "script");
-	CHECK(chmod(script, 0755) == 0);
-	procfs_serve(&s.procfs, script, NULL);
+	serve_script(text);
 }
 
 static bool was_started(void)

@@ -23,7 +23,6 @@ struct stage {
 	struct live_lease lease;
 	pid_t pid; /* bound to the lease */
 	int fd;
-	int log; /* of log_begin() */
 };
 
 static void start(struct stage *s)
@@ -51,7 +50,7 @@ static void arrive_with(struct stage *s, const char *keys, const char *policy)
 		 keys);
 	rig_write(&s->machine.rig, "gpuarbd.conf", config);
 	rig_write(&s->machine.rig, "tenants.d/10-test.conf", policy);
-	s->log = log_begin(&s->machine.rig);
+	log_begin(&s->machine.rig);
 	start(s);
 	machine_connect(&s->machine);
 	s->bus = rig_connect(&s->machine.rig, STRANGER);
@@ -67,7 +66,7 @@ static void bind_it(struct stage *s, sd_bus *bus, pid_t pid)
 {
 	s->pid = pid;
 	s->fd = victim_pidfd(pid);
-	CHECK(is_fine(call(with(call_lease(bus, s->lease.path, "Bind"), "h", s->fd))));
+	bind_process(bus, &s->lease, s->fd);
 }
 
 /* Returns what was logged. */
@@ -76,44 +75,10 @@ static const char *depart(struct stage *s)
 	const char *said;
 
 	close(s->fd);
-	said = log_end(&s->machine.rig, s->log);
+	said = log_end(&s->machine.rig);
 	machine_halt(&s->machine);
 	helper_stop(&s->helper);
 	return said;
-}
-
-/* Whether the process is listed as unmanaged, with this number of queues. */
-static bool is_unmanaged(const struct stage *s, pid_t pid, unsigned queues)
-{
-	char path[64] = "/org/gpuarb/Arbiter1/gpu/0";
-	sd_bus_message *m = NULL;
-	bool found = false;
-	int r;
-
-	CHECK(sd_bus_get_property(s->machine.bus, "org.gpuarb.Arbiter1", path,
-				  "org.gpuarb.Arbiter1.Gpu", "Unmanaged", NULL, &m, "aa{sv}") >= 0);
-	CHECK(sd_bus_message_enter_container(m, 'a', "a{sv}") > 0);
-	while ((r = sd_bus_message_enter_container(m, 'a', "{sv}")) > 0) {
-		uint32_t values[3] = { 0 };
-		const char *key;
-
-		while (sd_bus_message_enter_container(m, 'e', "sv") > 0) {
-			static const char *const keys[] = { "pid", "uid", "queues" };
-			size_t i = 0;
-
-			CHECK(sd_bus_message_read(m, "s", &key) > 0);
-			while (i < 3 && strcmp(keys[i], key) != 0)
-				i++;
-			CHECK((i < 3 ? sd_bus_message_read(m, "v", "u", &values[i])
-				     : sd_bus_message_skip(m, "v")) > 0);
-			CHECK(sd_bus_message_exit_container(m) >= 0);
-		}
-		CHECK(sd_bus_message_exit_container(m) >= 0);
-		found |= values[0] == (uint32_t)pid && values[2] == queues;
-	}
-	CHECK(r == 0);
-	sd_bus_message_unref(m);
-	return found;
 }
 
 static void end_off_hardware(struct stage *s, pid_t pid)
@@ -161,7 +126,8 @@ static void share_a_unit(const char *policy)
 	third = idler(3, &fds[1]);
 	machine_use(&s.machine, other, 0, 5);
 	machine_use(&s.machine, third, 0, 4);
-	AWAIT(s.machine.bus, is_unmanaged(&s, other, 5) && is_unmanaged(&s, third, 4));
+	AWAIT(s.machine.bus,
+	      is_unmanaged(&s.machine, other, 5) && is_unmanaged(&s.machine, third, 4));
 	CHECK(is_in_state(s.machine.bus, &s.lease, "granted"));
 	CHECK(!lease_says(s.machine.bus, s.lease.path, "Reason", "queues"));
 
@@ -198,17 +164,17 @@ static void revoke_above(bool restart)
 	parent = family(STRANGER, OTHER, &child);
 	bind_it(&s, s.bus, parent);
 	machine_use(&s.machine, child, 0, 1);
-	AWAIT(s.machine.bus, is_unmanaged(&s, child, 1));
+	AWAIT(s.machine.bus, is_unmanaged(&s.machine, child, 1));
 	if (restart) {
 		rig_crash(&s.machine.rig);
-		AWAIT(s.machine.bus, is_unmanaged(&s, child, 1));
+		AWAIT(s.machine.bus, is_unmanaged(&s.machine, child, 1));
 	}
 	CHECK(is_fine(take_away(s.machine.bus, &s.lease, 1000, "")));
 	await_record(s.lease.holder, GPUARB_RECORD_ENDING);
 	/* Nothing of the lease uses the GPU: it ends although the child goes on. */
 	AWAIT(s.machine.bus, !lease_exists(s.machine.bus, s.lease.path));
 	CHECK(waitpid(parent, NULL, WNOHANG) == 0 && kill(child, 0) == 0);
-	CHECK(is_unmanaged(&s, child, 1));
+	CHECK(is_unmanaged(&s.machine, child, 1));
 	end_process(parent);
 	CHECK(kill(child, SIGKILL) == 0);
 	AWAIT_END(child);
@@ -234,7 +200,7 @@ TEST(process_that_root_bound_counts_and_is_killed_whatever_its_user)
 	machine_use(&s.machine, parent, 0, 1);
 	machine_use(&s.machine, child, 0, 2);
 	AWAIT(s.machine.bus, lease_says(s.machine.bus, s.lease.path, "Reason", "3 queues"));
-	CHECK(!is_unmanaged(&s, parent, 1) && !is_unmanaged(&s, child, 2));
+	CHECK(!is_unmanaged(&s.machine, parent, 1) && !is_unmanaged(&s.machine, child, 2));
 	rig_crash(&s.machine.rig);
 	AWAIT(s.machine.bus, lease_says(s.machine.bus, s.lease.path, "Reason", "3 queues"));
 	CHECK(is_fine(take_away(s.machine.bus, &s.lease, 1000, "")));
@@ -256,7 +222,6 @@ static void add_to_container(bool root_binds)
 	struct unit_rig unit;
 	/* The first process; added, of its user and of another; from outside; added late. */
 	pid_t pids[5];
-	int fd;
 
 	if (!unit_rig_new(&unit, "container"))
 		SKIP("there is no cgroup of version 2 that could be made");
@@ -264,7 +229,7 @@ static void add_to_container(bool root_binds)
 	pids[0] = container_rig_start(uid);
 	pids[1] = container_rig_add(pids[0], uid);
 	pids[2] = container_rig_add(pids[0], 3);
-	pids[3] = idler(uid, &fd);
+	pids[3] = idler(uid, NULL);
 	pids[4] = container_rig_add(pids[0], uid);
 	for (unsigned i = 0; i < 5; i++)
 		unit_rig_add(&unit, pids[i]);
@@ -272,11 +237,13 @@ static void add_to_container(bool root_binds)
 	for (unsigned i = 0; i < 4; i++)
 		machine_use(&s.machine, pids[i], 0, i + 1);
 	AWAIT(s.machine.bus, lease_says(s.machine.bus, s.lease.path, "Reason", "3 queues") &&
-				     is_unmanaged(&s, pids[2], 3) && is_unmanaged(&s, pids[3], 4));
+				     is_unmanaged(&s.machine, pids[2], 3) &&
+				     is_unmanaged(&s.machine, pids[3], 4));
 	rig_crash(&s.machine.rig);
 	machine_use(&s.machine, pids[4], 0, 5);
 	AWAIT(s.machine.bus, lease_says(s.machine.bus, s.lease.path, "Reason", "8 queues") &&
-				     is_unmanaged(&s, pids[2], 3) && is_unmanaged(&s, pids[3], 4));
+				     is_unmanaged(&s.machine, pids[2], 3) &&
+				     is_unmanaged(&s.machine, pids[3], 4));
 	end_off_hardware(&s, pids[1]);
 	AWAIT(s.machine.bus, lease_says(s.machine.bus, s.lease.path, "Reason", "6 queues"));
 	end_process(pids[3]);
@@ -284,7 +251,6 @@ static void add_to_container(bool root_binds)
 	for (unsigned i = 0; i < 5; i++)
 		if (i != 1)
 			CHECK(fake_sysfs_process_gone(s.machine.sys, pids[i]) == 0);
-	close(fd);
 	depart(&s);
 	unit_rig_done(&unit);
 }
@@ -379,7 +345,6 @@ TEST(process_without_a_lease_is_killed_and_none_of_root_or_exempt_users)
 	pid_t spared[5], ended[2];
 	const char *said;
 	char line[128];
-	int fd;
 
 	arrive_with(&s, "unmanaged = refuse\nunmanaged-grace = 100ms\nunmanaged-exempt = 3\n", "");
 	bind_it(&s, s.bus, idler(STRANGER, &s.fd));
@@ -388,11 +353,11 @@ TEST(process_without_a_lease_is_killed_and_none_of_root_or_exempt_users)
 	spared[1] = user_of_gpu(&s, EXEMPT, EXEMPT, EXEMPT);
 	spared[2] = user_of_gpu(&s, EXEMPT, OTHER, OTHER); /* it runs a setuid program of OTHER */
 	spared[3] = user_of_gpu(&s, OTHER, OTHER, 0);
-	spared[4] = idler(OTHER, &fd);
+	spared[4] = idler(OTHER, NULL);
 	CHECK(fake_sysfs_process(s.machine.sys, spared[4]) ==
 	      0); /* it has the device open, no more */
 	for (unsigned i = 0; i < 5; i++)
-		AWAIT(s.machine.bus, is_unmanaged(&s, spared[i], i < 4));
+		AWAIT(s.machine.bus, is_unmanaged(&s.machine, spared[i], i < 4));
 	ended[0] = user_of_gpu(&s, OTHER, OTHER, OTHER);
 	ended[1] = user_of_gpu(&s, OTHER, STRANGER, STRANGER); /* nobody's trick */
 	for (unsigned i = 0; i < 2; i++) {
@@ -408,7 +373,6 @@ TEST(process_without_a_lease_is_killed_and_none_of_root_or_exempt_users)
 	CHECK(fake_sysfs_queue(s.machine.sys, s.pid, 7, machine_gpu_id(&s.machine, 1), 0) == 0);
 	CHECK(victim_was_killed(s.pid));
 	CHECK(fake_sysfs_process_gone(s.machine.sys, s.pid) == 0);
-	close(fd);
 	said = depart(&s);
 	for (unsigned i = 0; i < 2; i++) {
 		snprintf(line, sizeof(line),

@@ -7,57 +7,27 @@
 
 NEEDS(daemon_missing);
 
-/* The length of the property Unmanaged, and pid and queues of its first entry. */
-static unsigned unmanaged_processes(const struct machine *machine, pid_t *ret_pid,
-				    unsigned *ret_queues)
-{
-	sd_bus_message *m =
-		call(get(machine->bus, GPUARB_PATH_GPU "/0", GPUARB_INTERFACE_GPU, "Unmanaged"));
-	const char *key;
-	unsigned n = 0;
-
-	*ret_pid = 0, *ret_queues = 0;
-	CHECK(sd_bus_message_enter_container(m, 'v', "aa{sv}") >= 0);
-	CHECK(sd_bus_message_enter_container(m, 'a', "a{sv}") >= 0);
-	for (; sd_bus_message_enter_container(m, 'a', "{sv}") > 0; n++) {
-		while (sd_bus_message_enter_container(m, 'e', "sv") > 0) {
-			CHECK(sd_bus_message_read(m, "s", &key) >= 0);
-			if (n == 0 && strcmp(key, "pid") == 0)
-				CHECK(sd_bus_message_read(m, "v", "u", ret_pid) >= 0);
-			else if (n == 0 && strcmp(key, "queues") == 0)
-				CHECK(sd_bus_message_read(m, "v", "u", ret_queues) >= 0);
-			else
-				CHECK(sd_bus_message_skip(m, "v") >= 0);
-			CHECK(sd_bus_message_exit_container(m) >= 0);
-		}
-		CHECK(sd_bus_message_exit_container(m) >= 0);
-	}
-	sd_bus_message_unref(m);
-	return n;
-}
-
 FIXTURE(struct machine, machine, machine_build(machine, 1), machine_halt(machine));
 
 TEST_WITH(unmanaged_processes_and_oversubscription_are_logged_before_any_lease,
 	  struct machine *machine)
 {
-	unsigned queues, slots;
+	struct row rows[ROWS_MAX];
 	const char *said;
-	pid_t pid, seen;
+	unsigned slots;
+	pid_t pid;
 	char line[64];
-	int fd, log;
 
 	slots = machine->gpus[0].queue_slots;
-	pid = idler(STRANGER, &fd);
+	pid = idler(STRANGER, NULL);
 	machine_use(machine, pid, 0, slots + 1);
-	log = log_begin(&machine->rig);
+	log_begin(&machine->rig);
 	machine_boot(machine);
-	said = log_end(&machine->rig, log);
+	said = log_end(&machine->rig);
 	snprintf(line, sizeof(line), "pid %d (", pid);
 	CHECK(strstr(said, "oversubscribed") && strstr(said, line));
 	CHECK(gpu_number(machine->bus, "Oversubscribed") == 1);
-	CHECK(unmanaged_processes(machine, &seen, &queues) == 1 && seen == pid &&
-	      queues == slots + 1);
+	CHECK(unmanaged_processes(machine, rows) == 1 && is_unmanaged(machine, pid, slots + 1));
 	CHECK(is_error(call(ask(machine->bus, "Reserve", 15)), GPUARB_ERROR_NO_CAPACITY, ""));
 
 	for (unsigned i = 3; i <= slots; i++)
@@ -72,8 +42,9 @@ TEST_WITH(unmanaged_processes_and_oversubscription_are_logged_before_any_lease,
 TEST_WITH(a_bound_process_is_managed_and_compared_with_its_budget, struct machine *machine)
 {
 	struct live_lease lease;
-	unsigned queues, slots;
-	pid_t pid, seen;
+	struct row rows[ROWS_MAX];
+	unsigned slots;
+	pid_t pid;
 	int fd;
 
 	machine_boot(machine);
@@ -82,7 +53,7 @@ TEST_WITH(a_bound_process_is_managed_and_compared_with_its_budget, struct machin
 	lease = granted(call(ask_bound(machine->bus, 15, fd)));
 	close(lease.holder);
 	machine_use(machine, pid, 0, 2);
-	CHECK(unmanaged_processes(machine, &seen, &queues) == 0);
+	CHECK(unmanaged_processes(machine, rows) == 0);
 	AWAIT(machine->bus, machine->told.slots_free == slots - 2);
 	CHECK(lease_says(machine->bus, lease.path, "Reason", ""));
 
@@ -90,7 +61,7 @@ TEST_WITH(a_bound_process_is_managed_and_compared_with_its_budget, struct machin
 	AWAIT(machine->bus, machine->told.slots_free == slots - 5);
 	AWAIT(machine->bus, lease_says(machine->bus, lease.path, "Reason", "5 queues"));
 	CHECK(lease_says(machine->bus, lease.path, "Reason", "granted: 2"));
-	CHECK(unmanaged_processes(machine, &seen, &queues) == 0);
+	CHECK(unmanaged_processes(machine, rows) == 0);
 	CHECK(fake_sysfs_process_gone(machine->sys, pid) == 0);
 	end_process(pid);
 	AWAIT(machine->bus, machine->told.removed == 1);
@@ -127,8 +98,9 @@ static void linger(bool seen_before)
 {
 	static struct machine machine;
 	struct live_lease lease;
-	unsigned queues, slots;
-	pid_t pid, seen;
+	struct row rows[ROWS_MAX];
+	unsigned slots;
+	pid_t pid;
 	int fd;
 
 	memset(&machine, 0, sizeof(machine));
@@ -154,7 +126,7 @@ static void linger(bool seen_before)
 		       GPUARB_ERROR_INVALID_STATE, ""));
 	CHECK(gpu_number(machine.bus, "CusFree") == 45);
 	CHECK(gpu_number(machine.bus, "QueueSlotsFree") == slots - 3);
-	CHECK(unmanaged_processes(&machine, &seen, &queues) == 0);
+	CHECK(unmanaged_processes(&machine, rows) == 0);
 	CHECK(fake_sysfs_process_gone(machine.sys, pid) == 0);
 	AWAIT(machine.bus, machine.told.removed == 1 && machine.told.cus_free == 60);
 	CHECK(machine.told.slots_free == slots);
@@ -167,8 +139,8 @@ TEST_CASE(queues_of_a_bound_process_that_died_unobserved_belong_to_its_lease, li
 TEST_WITH(a_dead_process_whose_memory_stays_keeps_no_cus, struct machine *machine)
 {
 	struct live_lease lease;
-	unsigned queues;
-	pid_t pid, seen;
+	struct row rows[ROWS_MAX];
+	pid_t pid;
 	int fd;
 
 	machine_boot(machine);
@@ -182,7 +154,7 @@ TEST_WITH(a_dead_process_whose_memory_stays_keeps_no_cus, struct machine *machin
 	AWAIT(machine->bus, lease_says(machine->bus, lease.path, "State", "ending"));
 	CHECK(fake_sysfs_queue_gone(machine->sys, pid, 0) == 0);
 	AWAIT(machine->bus, machine->told.removed == 1 && machine->told.cus_free == 60);
-	CHECK(unmanaged_processes(machine, &seen, &queues) == 1 && seen == pid && queues == 0);
+	CHECK(unmanaged_processes(machine, rows) == 1 && is_unmanaged(machine, pid, 0));
 	close(fd);
 }
 
@@ -200,9 +172,8 @@ TEST_WITH(while_sysfs_cannot_be_read_ending_leases_keep_what_they_have, struct m
 {
 	struct live_lease lease;
 	const char *said;
-	int log;
 
-	log = log_begin(&machine->rig);
+	log_begin(&machine->rig);
 	machine_boot(machine);
 	lease = reserve(machine->bus, 15);
 	CHECK(fake_sysfs_remove(machine->sys, FAKE_PROC) == 0);
@@ -213,7 +184,7 @@ TEST_WITH(while_sysfs_cannot_be_read_ending_leases_keep_what_they_have, struct m
 	CHECK(fake_sysfs_remove(machine->sys, FAKE_PROC) == 0);
 	CHECK(fake_sysfs_mkdir(machine->sys, FAKE_PROC) == 0);
 	AWAIT(machine->bus, machine->told.removed == 1 && machine->told.cus_free == 60);
-	said = log_end(&machine->rig, log);
+	said = log_end(&machine->rig);
 	CHECK(count(said, "cannot read which") == 1);
 	CHECK(count(said, "can be read again") == 1);
 }

@@ -9,22 +9,11 @@ NEEDS(daemon_missing);
 
 #define PATIENT "activate-grace = 1h\n"
 
-struct stage {
-	struct rig rig;
-	sd_bus *bus, *crowd;
-	struct told told;
-};
-
-static void arrive(struct stage *stage, const char *settings)
-{
-	lend_start(&stage->rig, settings, "kill", &stage->bus, &stage->crowd, &stage->told);
-}
-
 /* ---- borrowers that shrink ---------------------------------------------------------------------------- */
 
-FIXTURE(struct stage, s, , rig_done(&s->rig));
+FIXTURE(struct lend, s, , rig_done(&s->rig));
 
-TEST_WITH(an_activation_is_granted_when_borrowers_have_acknowledged, struct stage *s)
+TEST_WITH(an_activation_is_granted_when_borrowers_have_acknowledged, struct lend *s)
 {
 	struct live_lease rt, borrower;
 	struct book_part part, mine;
@@ -33,7 +22,7 @@ TEST_WITH(an_activation_is_granted_when_borrowers_have_acknowledged, struct stag
 	uint64_t before;
 	char name[32];
 
-	arrive(s, PATIENT GROW_NEVER);
+	lend_start(s, PATIENT GROW_NEVER, "kill");
 	rt = keep_inactive(s->bus, 15);
 	borrower = borrow(s->crowd);
 	CHECK(part_of(s->bus, &borrower).cus == LEND_CUS);
@@ -73,37 +62,36 @@ TEST_WITH(an_activation_is_granted_when_borrowers_have_acknowledged, struct stag
 
 /* ---- borrowers that grow ------------------------------------------------------------------------ */
 
-static void deactivate_it(struct stage *s, const struct live_lease *rt)
+static void deactivate_it(struct lend *s, const struct live_lease *rt)
 {
 	CHECK(is_fine(deactivate(s->bus, rt)));
 }
 
-static void release_it(struct stage *s, const struct live_lease *rt)
+static void release_it(struct lend *s, const struct live_lease *rt)
 {
 	CHECK(is_fine(call(release(s->bus, rt->path))));
 }
 
-static void close_it(struct stage *s, const struct live_lease *rt)
+static void close_it(struct lend *, const struct live_lease *rt)
 {
-	(void)s;
 	close(rt->holder);
 }
 
-static void take_it(struct stage *s, const struct live_lease *rt)
+static void take_it(struct lend *s, const struct live_lease *rt)
 {
 	CHECK(is_fine(take_away(s->bus, rt, 0, "")));
 }
 
-TEST_WITH(borrowers_receive_their_previous_mask_after_an_activation, struct stage *s)
+TEST_WITH(borrowers_receive_their_previous_mask_after_an_activation, struct lend *s)
 {
-	void (*const ends[])(struct stage *, const struct live_lease *) = {
+	void (*const ends[])(struct lend *, const struct live_lease *) = {
 		deactivate_it,
 		release_it,
 		close_it,
 		take_it,
 	};
 
-	arrive(s, PATIENT GROW_SOON);
+	lend_start(s, PATIENT GROW_SOON, "kill");
 	for (size_t i = 0; i < 2 * ARRAY_SIZE(ends); i++) {
 		struct live_lease rt = keep_inactive(s->bus, 15), borrower = borrow(s->crowd);
 		struct book_part before = part_of(s->bus, &borrower), after;
@@ -124,13 +112,13 @@ TEST_WITH(borrowers_receive_their_previous_mask_after_an_activation, struct stag
 }
 
 /* The next scan, an hour later, would let it grow, too. */
-TEST_WITH(a_borrower_grows_back_when_a_lease_is_released, struct stage *s)
+TEST_WITH(a_borrower_grows_back_when_a_lease_is_released, struct lend *s)
 {
 	struct live_lease rt, borrower;
 	struct live_record record;
 	struct answer answer;
 
-	arrive(s, PATIENT GROW_SOON "audit-interval = 1h\n");
+	lend_start(s, PATIENT GROW_SOON "audit-interval = 1h\n", "kill");
 	borrower = borrow(s->crowd);
 	for (uint64_t generation = 2; generation < 8; generation += 2) {
 		call_send(ask_for(s->bus, "cus=15"), &answer);
@@ -148,7 +136,7 @@ TEST_WITH(a_borrower_grows_back_when_a_lease_is_released, struct stage *s)
 	}
 }
 
-TEST_WITH(borrowers_get_their_cus_back_when_a_request_is_cancelled, struct stage *s)
+TEST_WITH(borrowers_get_their_cus_back_when_a_request_is_cancelled, struct lend *s)
 {
 	struct live_lease borrower;
 	struct live_record record;
@@ -156,7 +144,7 @@ TEST_WITH(borrowers_get_their_cus_back_when_a_request_is_cancelled, struct stage
 	static struct book book;
 	sd_bus *caller;
 
-	arrive(s, PATIENT GROW_SOON "audit-interval = 1h\n");
+	lend_start(s, PATIENT GROW_SOON "audit-interval = 1h\n", "kill");
 	borrower = borrow(s->crowd);
 	caller = rig_connect(&s->rig, 0);
 	call_send(ask_for(caller, "cus=15"), &answer);
@@ -175,19 +163,19 @@ TEST_WITH(borrowers_get_their_cus_back_when_a_request_is_cancelled, struct stage
 
 /* ---- two leases of one process ------------------------------------------------------------------------- */
 
-TEST_WITH(process_is_bound_to_one_lease_on_a_gpu_if_one_is_adaptable, struct stage *s)
+TEST_WITH(process_is_bound_to_one_lease_on_a_gpu_if_one_is_adaptable, struct lend *s)
 {
 	struct live_lease first, second, waits;
 	char name[32];
 	pid_t pid;
 	int fd;
 
-	arrive(s, PATIENT GROW_NEVER);
+	lend_start(s, PATIENT GROW_NEVER, "kill");
 	pid = idler(0, &fd);
 	first = granted(call(ask_to_borrow(s->bus, 4, 20, 0)));
 	snprintf(name, sizeof(name), "lease %" PRIu64, first.id);
-	CHECK(is_fine(call(with(call_lease(s->bus, first.path, "Bind"), "h", fd))));
-	CHECK(is_fine(call(with(call_lease(s->bus, first.path, "Bind"), "h", fd))));
+	bind_process(s->bus, &first, fd);
+	bind_process(s->bus, &first, fd);
 
 	CHECK(is_error(call(ask_bound(s->bus, 15, fd)), GPUARB_ERROR_INVALID_STATE, name));
 	second = reserve(s->bus, 15);
@@ -198,10 +186,9 @@ TEST_WITH(process_is_bound_to_one_lease_on_a_gpu_if_one_is_adaptable, struct sta
 		       GPUARB_ERROR_INVALID_STATE, name));
 
 	CHECK(is_fine(call(release(s->bus, first.path))));
-	CHECK(is_fine(call(with(call_lease(s->bus, second.path, "Bind"), "h", fd))));
+	bind_process(s->bus, &second, fd);
 	CHECK(is_fine(call(release(s->bus, waits.path))));
 	CHECK(is_fine(call(ask_bound(s->bus, 5, fd)))); /* both are fixed */
 	kill(pid, SIGKILL);
 	CHECK(waitpid(pid, NULL, 0) == pid);
-	close(fd);
 }

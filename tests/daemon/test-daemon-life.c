@@ -30,8 +30,8 @@ TEST_WITH(a_lease_lives_while_a_bound_process_lives, struct live *s)
 		pids[i] = idler(0, &fds[i]);
 	a = granted(call(ask_bound(s->bus, 15, fds[0])));
 	b = reserve(s->bus, 15);
-	CHECK(is_fine(call(with(call_lease(s->bus, b.path, "Bind"), "h", fds[0]))));
-	CHECK(is_fine(call(with(call_lease(s->bus, b.path, "Bind"), "h", fds[1]))));
+	bind_process(s->bus, &b, fds[0]);
+	bind_process(s->bus, &b, fds[1]);
 	close(a.holder);
 	settle(s->bus);
 	CHECK(lease_exists(s->bus, a.path));
@@ -83,7 +83,6 @@ TEST_WITH(a_lease_is_bound_to_a_bounded_number_of_processes, struct live *s)
 	for (unsigned i = 0; i <= LEASE_BOUND_MAX; i++)
 		end_process(pids[i]);
 	CHECK(lease_exists(s->bus, lease.path)); /* by its holder */
-	close(lease.holder);
 }
 
 struct news {

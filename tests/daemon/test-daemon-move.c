@@ -11,12 +11,7 @@ NEEDS(daemon_missing);
 
 /* A GPU on which 15 CUs of one engine are free when `large` has left its 11, which fit only where
  * `small` has its 7; there are 8 free CUs for these. */
-struct stage {
-	struct rig rig;
-	sd_bus *bus, *crowd;
-	struct told told;
-	struct live_lease large, small;
-};
+static struct live_lease large, small;
 
 static sd_bus_message *ask_engine(sd_bus *bus, uint64_t wait_usec)
 {
@@ -33,58 +28,57 @@ static struct live_lease take(sd_bus *bus, unsigned cus)
 	return granted(call(ask_to_borrow(bus, cus, cus, 0)));
 }
 
-static void arrive(struct stage *s)
+static void arrive(struct lend *s)
 {
 	struct live_lease lease;
 
-	lend_start(&s->rig, GROW_NEVER "activate-grace = 1h\n", "report", &s->bus, &s->crowd,
-		   &s->told);
+	lend_start(s, GROW_NEVER "activate-grace = 1h\n", "report");
 	fill(s->bus, 1);
-	s->small = take(s->crowd, 7);
+	small = take(s->crowd, 7);
 	lease = fill(s->bus, 7);
-	s->large = take(s->crowd, 11);
+	large = take(s->crowd, 11);
 	fill(s->bus, 7);
 	granted(call(ask_engine(s->bus, 0)));
 	close(lease.holder);
 	AWAIT(s->bus, s->told.removed == 1);
 }
 
-static uint64_t moves(struct stage *s, const struct live_lease *lease)
+static uint64_t moves(struct lend *s, const struct live_lease *lease)
 {
 	return lease_number(s->bus, lease, "Moves");
 }
 
 /* The holder of the lease uses the CUs that it has moved to. */
-static void follow_move(struct stage *s, const struct live_lease *lease)
+static void follow_move(struct lend *s, const struct live_lease *lease)
 {
 	CHECK(is_fine(acknowledge(s->crowd, lease,
 				  await_generation(lease->holder, 2).record.generation)));
 }
 
-static void check_moved(struct stage *s, const struct live_lease *lease)
+static void check_moved(struct lend *s, const struct live_lease *lease)
 {
-	struct book_part a = part_of(s->bus, lease), large = part_of(s->bus, &s->large),
-			 small = part_of(s->bus, &s->small);
+	struct book_part a = part_of(s->bus, lease), b = part_of(s->bus, &large),
+			 c = part_of(s->bus, &small);
 
-	CHECK(a.cus == 15 && large.cus == 11 && small.cus == 7);
-	CHECK(apart(&a, &large) && apart(&a, &small) && apart(&large, &small));
-	CHECK(moves(s, &s->large) == 1 && moves(s, &s->small) == 1);
+	CHECK(a.cus == 15 && b.cus == 11 && c.cus == 7);
+	CHECK(apart(&a, &b) && apart(&a, &c) && apart(&b, &c));
+	CHECK(moves(s, &large) == 1 && moves(s, &small) == 1);
 }
 
 TEST(reserve_without_wait_is_answered_when_leases_have_moved_in_two_steps)
 {
 	struct live_lease lease;
 	struct answer answer;
-	static struct stage s;
+	static struct lend s;
 
 	arrive(&s);
 	call_send(ask_engine(s.bus, 0), &answer);
 	AWAIT(s.bus, s.told.added == 7);
 	CHECK(!answer.came && lease_says(s.bus, s.told.last_added, "State", "waiting"));
 	CHECK(lease_says(s.bus, s.told.last_added, "Reason", "move"));
-	CHECK(moves(&s, &s.small) == 1 && moves(&s, &s.large) == 0);
-	follow_move(&s, &s.small);
-	follow_move(&s, &s.large);
+	CHECK(moves(&s, &small) == 1 && moves(&s, &large) == 0);
+	follow_move(&s, &small);
+	follow_move(&s, &large);
 	AWAIT(s.bus, answer.came);
 	lease = granted(answer.m);
 	check_moved(&s, &lease);
@@ -108,9 +102,9 @@ TEST(a_request_is_decided_anew_if_only_the_first_of_its_moves_was_saved)
 	struct live_lease first, second, fillers[4], lease;
 	struct book_part a, b;
 	struct answer answer;
-	static struct stage s;
+	static struct lend s;
 
-	lend_start(&s.rig, GROW_NEVER "activate-grace = 1h\n", "report", &s.bus, &s.crowd, &s.told);
+	lend_start(&s, GROW_NEVER "activate-grace = 1h\n", "report");
 	first = take(s.crowd, 4);
 	fillers[0] = fill(s.bus, 11);
 	second = take(s.crowd, 4);
@@ -139,22 +133,22 @@ TEST(a_request_is_decided_anew_if_only_the_first_of_its_moves_was_saved)
 TEST(moves_continue_after_the_daemon_was_killed_between_the_steps)
 {
 	struct live_lease lease;
-	static struct stage s;
+	static struct lend s;
 
 	for (unsigned before = 0; before < 2; before++) {
 		arrive(&s);
 		for (unsigned i = 0; i < 5; i++) /* they have their turns before it */
 			waiting(call(ask_for(s.bus, "cus=60; wait-usec=%" PRIu64, HOUR_USEC)));
 		lease = waiting(call(ask_engine(s.bus, HOUR_USEC)));
-		CHECK(moves(&s, &s.small) == 1);
+		CHECK(moves(&s, &small) == 1);
 		if (before)
 			rig_crash(&s.rig);
-		follow_move(&s, &s.small);
+		follow_move(&s, &small);
 		if (!before) {
-			await_generation(s.large.holder, 2);
+			await_generation(large.holder, 2);
 			rig_crash(&s.rig);
 		}
-		follow_move(&s, &s.large);
+		follow_move(&s, &large);
 		await_record(lease.holder, GPUARB_RECORD_GRANTED);
 		check_moved(&s, &lease);
 		rig_done(&s.rig);
@@ -165,22 +159,22 @@ TEST(a_cancelled_request_leaves_the_second_lease_where_it_is)
 {
 	struct book_part before, after;
 	struct live_lease lease;
-	static struct stage s;
+	static struct lend s;
 
 	for (unsigned crash = 0; crash < 2; crash++) {
 		arrive(&s);
-		before = part_of(s.bus, &s.large);
+		before = part_of(s.bus, &large);
 		lease = waiting(call(ask_engine(s.bus, HOUR_USEC)));
 		if (crash)
 			rig_crash(&s.rig);
 		s.told.removed = 0;
 		close(lease.holder);
 		AWAIT(s.bus, s.told.removed == 1);
-		follow_move(&s, &s.small);
-		after = part_of(s.bus, &s.large);
-		CHECK(same_part(&before, &after) && moves(&s, &s.large) == 0);
-		CHECK(part_of(s.bus, &s.small).cus == 7 && moves(&s, &s.small) == 1);
-		CHECK(is_in_state(s.bus, &s.small, "granted"));
+		follow_move(&s, &small);
+		after = part_of(s.bus, &large);
+		CHECK(same_part(&before, &after) && moves(&s, &large) == 0);
+		CHECK(part_of(s.bus, &small).cus == 7 && moves(&s, &small) == 1);
+		CHECK(is_in_state(s.bus, &small, "granted"));
 		rig_done(&s.rig);
 	}
 }
@@ -189,12 +183,12 @@ TEST(a_cancelled_request_leaves_the_second_lease_where_it_is)
 TEST(the_second_lease_moves_if_the_first_one_ends_between_the_steps)
 {
 	struct live_lease lease;
-	static struct stage s;
+	static struct lend s;
 
 	arrive(&s);
 	lease = waiting(call(ask_engine(s.bus, HOUR_USEC)));
-	close(s.small.holder);
-	follow_move(&s, &s.large);
+	close(small.holder);
+	follow_move(&s, &large);
 	CHECK(await_record(lease.holder, GPUARB_RECORD_GRANTED).partitions[0].cus == 15);
 	rig_done(&s.rig);
 }

@@ -10,46 +10,36 @@ NEEDS(daemon_missing);
 
 #define IMPATIENT "activate-grace = 50ms\nenforce-delay = 50ms\n" GROW_NEVER
 
-struct stage {
-	struct rig rig;
-	struct helper helper;
-	sd_bus *bus, *crowd;
-	struct told told;
-	struct live_lease other, rt, borrower; /* other: of who borrows, too */
-};
+static struct helper helper;
 
-static void settle_in(struct stage *stage)
+/* `lease` is another one of the user who borrows. */
+static void take_leases(struct lend *s)
 {
-	stage->bus = rig_connect(&stage->rig, 0);
-	stage->crowd = rig_connect(&stage->rig, STRANGER);
-	listen_in(stage->bus, &stage->told);
-	stage->other = granted(call(ask_for(stage->crowd, "gpu=0 cus=4 queues=2")));
-	stage->rt = keep_inactive(stage->bus, 15);
-	stage->borrower = borrow(stage->crowd);
-	CHECK(part_of(stage->bus, &stage->borrower).cus > 41); /* that is some of what is kept */
+	s->lease = granted(call(ask_for(s->crowd, "gpu=0 cus=4 queues=2")));
+	s->rt = keep_inactive(s->bus, 15);
+	s->borrower = borrow(s->crowd);
+	CHECK(part_of(s->bus, &s->borrower).cus > 41); /* that is some of what is kept */
 }
 
-/* helped: gpuarb-enforce runs. */
-static void arrive(struct stage *stage, const char *enforce, bool helped)
+static void arrive(struct lend *s)
 {
-	char options[256];
-
-	memset(stage, 0, sizeof(*stage));
-	helper_listen(&stage->helper);
-	if (helped)
-		helper_start(&stage->helper, NULL, NULL, -1);
-	rig_new(&stage->rig);
-	lend_configure(&stage->rig, IMPATIENT, enforce);
-	snprintf(options, sizeof(options), LEND_GPU " --enforce=%s%s", stage->helper.path,
-		 helped ? "" : "-none");
-	rig_start(&stage->rig, options);
-	settle_in(stage);
+	lend_start_helped(s, &helper, IMPATIENT, "kill");
+	take_leases(s);
 }
 
-static void depart(struct stage *stage)
+/* Without gpuarb-enforce; the log goes to a file until log_end(). */
+static void arrive_logged(struct lend *s, const char *enforce)
 {
-	rig_done(&stage->rig);
-	helper_stop(&stage->helper);
+	rig_new(&s->rig);
+	log_begin(&s->rig);
+	lend_begin(s, IMPATIENT, enforce, "--enforce=/nonexistent");
+	take_leases(s);
+}
+
+static void depart(struct lend *s)
+{
+	rig_done(&s->rig);
+	helper_stop(&helper);
 }
 
 static bool lives(pid_t pid)
@@ -57,7 +47,7 @@ static bool lives(pid_t pid)
 	return waitpid(pid, NULL, WNOHANG) == 0;
 }
 
-static void await_reason(struct stage *s, const struct live_lease *lease, const char *reason)
+static void await_reason(struct lend *s, const struct live_lease *lease, const char *reason)
 {
 	AWAIT(s->bus, lease_says(s->bus, lease->path, "Reason", reason));
 }
@@ -66,16 +56,10 @@ static void await_reason(struct stage *s, const struct live_lease *lease, const 
 
 TEST(enforce_report_reports_and_waits)
 {
-	static struct stage s;
+	static struct lend s;
 	const char *said;
-	int log;
 
-	memset(&s, 0, sizeof(s));
-	rig_new(&s.rig);
-	log = log_begin(&s.rig);
-	lend_configure(&s.rig, IMPATIENT, "report");
-	rig_start(&s.rig, LEND_GPU);
-	settle_in(&s);
+	arrive_logged(&s, "report");
 	CHECK(is_fine(activate(s.bus, &s.rt)));
 	await_reason(&s, &s.borrower, "has not given back CUs that others need");
 	CHECK(boottime_usec() >= lease_number(s.bus, &s.borrower, "Deadline"));
@@ -88,7 +72,7 @@ TEST(enforce_report_reports_and_waits)
 	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
 	CHECK(lease_number(s.bus, &s.borrower, "Deadline") == UINT64_MAX);
 	CHECK(!lease_says(s.bus, s.borrower.path, "Reason", "has"));
-	said = log_end(&s.rig, log);
+	said = log_end(&s.rig);
 	CHECK(strstr(said, "deadline"));
 	CHECK(strstr(said, "active: 15 CUs"));
 	rig_done(&s.rig);
@@ -98,19 +82,14 @@ TEST(enforce_report_reports_and_waits)
 
 TEST(a_unit_that_cannot_be_frozen_is_logged)
 {
-	static struct stage s;
+	static struct lend s;
 	const char *said;
-	int log, fd;
+	int fd;
 	pid_t pid;
 
-	memset(&s, 0, sizeof(s));
-	rig_new(&s.rig);
-	log = log_begin(&s.rig);
-	lend_configure(&s.rig, IMPATIENT, "freeze");
-	rig_start(&s.rig, LEND_GPU " --enforce=/nonexistent");
-	settle_in(&s);
+	arrive_logged(&s, "freeze");
 	pid = idler(STRANGER, &fd);
-	CHECK(is_fine(call(with(call_lease(s.crowd, s.borrower.path, "Bind"), "h", fd))));
+	bind_process(s.crowd, &s.borrower, fd);
 	CHECK(is_fine(activate(s.bus, &s.rt)));
 	await_reason(&s, &s.borrower, "has not given back");
 	CHECK(is_in_state(s.bus, &s.rt, "activating") && lives(pid));
@@ -118,87 +97,73 @@ TEST(a_unit_that_cannot_be_frozen_is_logged)
 	close(fd);
 	close(s.borrower.holder);
 	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
-	said = log_end(&s.rig, log);
+	said = log_end(&s.rig);
 	CHECK(strstr(said, "frozen"));
 	rig_done(&s.rig);
 }
 
 /* ---- kill -------------------------------------------------------------------------------- */
 
-static void bind_it(const struct stage *s, const struct live_lease *lease, int pidfd)
-{
-	CHECK(is_fine(call(with(call_lease(s->crowd, lease->path, "Bind"), "h", pidfd))));
-}
-
 TEST(an_overdue_lease_is_killed_and_no_other_process)
 {
 	struct live_record record;
-	static struct stage s;
+	static struct lend s;
 	pid_t pids[3];
 	int fds[3];
 
-	arrive(&s, "kill", true);
+	arrive(&s);
 	for (unsigned i = 0; i < 3; i++) {
 		pids[i] = idler(STRANGER, &fds[i]);
-		helper_uses_kfd(&s.helper, pids[i], true);
+		helper_uses_kfd(&helper, pids[i], true);
 	}
-	bind_it(&s, &s.borrower, fds[0]);
-	bind_it(&s, &s.other, fds[1]); /* and the third is nobody's */
+	bind_process(s.crowd, &s.borrower, fds[0]);
+	bind_process(s.crowd, &s.lease, fds[1]); /* and the third is nobody's */
 	CHECK(is_fine(activate(s.bus, &s.rt)));
 	CHECK(victim_was_killed(pids[0]));
 	record = await_record(s.borrower.holder, GPUARB_RECORD_ENDING);
 	CHECK(strstr(record.record.reason, "back"));
 	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
 	CHECK(is_in_state(s.bus, &s.rt, "granted") && !lease_exists(s.bus, s.borrower.path));
-	CHECK(lives(pids[1]) && lives(pids[2]) && is_in_state(s.bus, &s.other, "granted"));
+	CHECK(lives(pids[1]) && lives(pids[2]) && is_in_state(s.bus, &s.lease, "granted"));
 	for (unsigned i = 1; i < 3; i++)
 		end_process(pids[i]);
-	for (unsigned i = 0; i < 3; i++)
-		close(fds[i]);
 	depart(&s);
 }
 
 /* Its CUs are free all the same: the process uses none. */
 TEST(a_bound_process_that_uses_no_gpu_is_not_killed)
 {
-	static struct stage s;
+	static struct lend s;
 	pid_t pid;
 	int fd;
 
-	arrive(&s, "kill", true);
+	arrive(&s);
 	pid = idler(STRANGER, &fd);
-	bind_it(&s, &s.borrower, fd);
+	bind_process(s.crowd, &s.borrower, fd);
 	CHECK(is_fine(activate(s.bus, &s.rt)));
 	await_record(s.borrower.holder, GPUARB_RECORD_ENDING);
 	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
 	depart(&s); /* gpuarb-enforce has answered by its end */
 	CHECK(lives(pid));
 	end_process(pid);
-	close(fd);
 }
 
 TEST(without_gpuarb_enforce_a_lease_ends_and_its_process_is_logged)
 {
-	static struct stage s;
+	static struct lend s;
 	const char *said;
-	int log, fd;
+	int fd;
 	pid_t pid;
 
 	pid = idler(STRANGER, &fd);
-	memset(&s, 0, sizeof(s));
-	rig_new(&s.rig);
-	log = log_begin(&s.rig);
-	lend_configure(&s.rig, IMPATIENT, "kill");
-	rig_start(&s.rig, LEND_GPU " --enforce=/nonexistent");
-	settle_in(&s);
-	bind_it(&s, &s.borrower, fd);
+	arrive_logged(&s, "kill");
+	bind_process(s.crowd, &s.borrower, fd);
 	CHECK(is_fine(activate(s.bus, &s.rt)));
 	await_record(s.borrower.holder, GPUARB_RECORD_ENDING);
 	await_record(s.rt.holder, GPUARB_RECORD_GRANTED); /* nothing of it is on the hardware */
 	CHECK(lives(pid));
-	said = log_end(&s.rig, log);
+	said = log_end(&s.rig);
 	CHECK(strstr(said, "0 of its"));
 	rig_done(&s.rig);
 	end_process(pid);
-	close(fd);
 }

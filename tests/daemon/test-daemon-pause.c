@@ -7,32 +7,20 @@
 
 NEEDS(daemon_missing);
 
-struct stage {
-	struct rig rig;
-	sd_bus *bus, *crowd;
-	struct told told;
-	struct live_lease rt, borrower;
-};
-
-static struct live_lease keep_exclusive(sd_bus *bus)
+static void arrive(struct lend *s)
 {
-	return reserved(call(ask_for(bus, "cus=15 queues=2; start-inactive=1 exclusive=active")),
-			"inactive");
-}
-
-static void arrive(struct stage *s)
-{
-	lend_start(&s->rig, "activate-grace = 1h\n" GROW_NEVER, "kill", &s->bus, &s->crowd,
-		   &s->told);
+	lend_start(s, "activate-grace = 1h\n" GROW_NEVER, "kill");
 	rig_write(&s->rig, "tenants.d/10-urgent.conf",
 		  "[tenant urgent]\nmatch-user = root\nclass = realtime\nexclusive = ask\n");
 	CHECK(is_fine(call(call_arbiter(s->bus, "Reload"))));
-	s->rt = keep_exclusive(s->bus);
+	s->rt = reserved(
+		call(ask_for(s->bus, "cus=15 queues=2; start-inactive=1 exclusive=active")),
+		"inactive");
 	s->borrower = borrow(s->crowd);
 }
 
 /* The record with this generation, and whether its partition is paused. */
-static struct live_record record_of(struct stage *s, uint64_t generation, bool paused)
+static struct live_record record_of(struct lend *s, uint64_t generation, bool paused)
 {
 	struct live_record record = await_generation(s->borrower.holder, generation);
 
@@ -41,7 +29,7 @@ static struct live_record record_of(struct stage *s, uint64_t generation, bool p
 	return record;
 }
 
-static void pause_all(struct stage *s)
+static void pause_all(struct lend *s)
 {
 	struct live_record record;
 
@@ -53,9 +41,9 @@ static void pause_all(struct stage *s)
 	await_record(s->rt.holder, GPUARB_RECORD_GRANTED);
 }
 
-FIXTURE(struct stage, s, arrive(s), rig_done(&s->rig));
+FIXTURE(struct lend, s, arrive(s), rig_done(&s->rig));
 
-TEST_WITH(an_adaptable_lease_pauses_and_resumes, struct stage *s)
+TEST_WITH(an_adaptable_lease_pauses_and_resumes, struct lend *s)
 {
 	uint64_t since;
 
@@ -72,7 +60,7 @@ TEST_WITH(an_adaptable_lease_pauses_and_resumes, struct stage *s)
 	CHECK(lease_number(s->bus, &s->borrower, "PausedUsec") > 0);
 }
 
-TEST_WITH(a_pause_survives_a_crash_and_ends_afterwards, struct stage *s)
+TEST_WITH(a_pause_survives_a_crash_and_ends_afterwards, struct lend *s)
 {
 	uint64_t since;
 
@@ -87,7 +75,7 @@ TEST_WITH(a_pause_survives_a_crash_and_ends_afterwards, struct stage *s)
 	CHECK(lease_number(s->bus, &s->borrower, "PausedCount") == 1);
 }
 
-TEST_WITH(a_pause_that_was_not_acknowledged_is_still_waited_for_after_a_crash, struct stage *s)
+TEST_WITH(a_pause_that_was_not_acknowledged_is_still_waited_for_after_a_crash, struct lend *s)
 {
 	CHECK(is_fine(activate(s->bus, &s->rt)));
 	record_of(s, 2, true);

@@ -7,28 +7,17 @@
 
 NEEDS(daemon_missing);
 
-struct stage {
-	struct rig rig;
-	sd_bus *bus, *crowd;
-	struct told told;
-	struct live_lease lease; /* of the crowd: the whole GPU */
-};
-
-static void arrive(struct stage *stage, const char *grace, const char *preempt)
+/* The lease of the crowd has the whole GPU. */
+static void arrive(struct lend *stage, const char *grace, const char *preempt)
 {
 	char policy[64];
 
 	snprintf(policy, sizeof(policy), "report\npreempt = %s", preempt);
-	lend_start(&stage->rig, grace, policy, &stage->bus, &stage->crowd, &stage->told);
+	lend_start(stage, grace, policy);
 	stage->lease = reserve(stage->crowd, 60);
 }
 
 #define PATIENT "activate-grace = 1h\n"
-
-static sd_bus_message *ask_for(sd_bus *bus, unsigned cus, uint64_t wait_usec)
-{
-	return ask_for(bus, "cus=%u; wait-usec=%" PRIu64 " class=realtime", cus, wait_usec);
-}
 
 /* Both sides name the other lease in their reasons. */
 static const char *id_text(uint64_t id)
@@ -39,15 +28,15 @@ static const char *id_text(uint64_t id)
 	return text;
 }
 
-FIXTURE(struct stage, s, arrive(s, PATIENT, "revoke"), rig_done(&s->rig));
+FIXTURE(struct lend, s, arrive(s, PATIENT, "revoke"), rig_done(&s->rig));
 
-TEST_WITH(reserve_without_wait_is_answered_when_revoked_leases_have_ended, struct stage *s)
+TEST_WITH(reserve_without_wait_is_answered_when_revoked_leases_have_ended, struct lend *s)
 {
 	struct live_record record;
 	struct live_lease lease;
 	struct answer answer;
 
-	call_send(ask_for(s->bus, 15, 0), &answer);
+	call_send(ask_for(s->bus, "cus=15; class=realtime"), &answer);
 	record = await_record(s->lease.holder, GPUARB_RECORD_REVOKING);
 	CHECK(strstr(record.record.reason, id_text(s->lease.id + 1)));
 	CHECK(record.record.deadline_usec > boottime_usec());
@@ -61,26 +50,26 @@ TEST_WITH(reserve_without_wait_is_answered_when_revoked_leases_have_ended, struc
 	await_record(s->lease.holder, GPUARB_RECORD_ENDING);
 }
 
-TEST_WITH(a_caller_that_leaves_cancels_its_request, struct stage *s)
+TEST_WITH(a_caller_that_leaves_cancels_its_request, struct lend *s)
 {
 	struct answer answer;
 	sd_bus *other;
 
 	other = rig_connect(&s->rig, 0);
-	call_send(ask_for(other, 60, 0), &answer);
+	call_send(ask_for(other, "cus=60; class=realtime"), &answer);
 	sd_bus_flush(other);
 	await_record(s->lease.holder, GPUARB_RECORD_REVOKING);
 	leave(other);
 	await_record(s->lease.holder, GPUARB_RECORD_GRANTED);
 }
 
-TEST_WITH(a_preemption_continues_after_the_daemon_was_killed, struct stage *s)
+TEST_WITH(a_preemption_continues_after_the_daemon_was_killed, struct lend *s)
 {
 	struct live_record record;
 	struct live_lease lease;
 	uint64_t deadline;
 
-	lease = waiting(call(ask_for(s->bus, 30, HOUR_USEC)));
+	lease = waiting(call(ask_for(s->bus, "cus=30; class=realtime wait-usec=forever")));
 	record = await_record(s->lease.holder, GPUARB_RECORD_REVOKING);
 	deadline = lease_number(s->bus, &s->lease, "Deadline");
 	rig_crash(&s->rig);
@@ -98,12 +87,12 @@ TEST(reserve_without_wait_finds_its_lease_after_the_daemon_was_killed)
 	struct live_record record;
 	struct live_lease lease;
 	struct answer answer, again;
-	static struct stage s;
+	static struct lend s;
 	char path[64];
 
 	for (unsigned before = 0; before < 2; before++) {
 		arrive(&s, PATIENT, "revoke");
-		call_send(ask_for(s.bus, 15, 0), &answer);
+		call_send(ask_for(s.bus, "cus=15; class=realtime"), &answer);
 		record = await_record(s.lease.holder, GPUARB_RECORD_REVOKING);
 		AWAIT(s.bus, s.told.added == 2);
 		snprintf(path, sizeof(path), "%s", s.told.last_added);
@@ -114,7 +103,7 @@ TEST(reserve_without_wait_finds_its_lease_after_the_daemon_was_killed)
 		/* It is granted before or after it is asked for again. */
 		if (before)
 			CHECK(is_fine(acknowledge(s.crowd, &s.lease, record.record.generation)));
-		call_send(ask_for(s.bus, 15, 0), &again);
+		call_send(ask_for(s.bus, "cus=15; class=realtime"), &again);
 		if (!before) {
 			sd_bus_flush(s.bus);
 			CHECK(is_fine(acknowledge(s.crowd, &s.lease, record.record.generation)));
@@ -129,11 +118,11 @@ TEST(reserve_without_wait_finds_its_lease_after_the_daemon_was_killed)
 	}
 }
 
-TEST_WITH(a_request_that_is_cancelled_after_a_restart_gives_back, struct stage *s)
+TEST_WITH(a_request_that_is_cancelled_after_a_restart_gives_back, struct lend *s)
 {
 	struct live_lease lease;
 
-	lease = waiting(call(ask_for(s->bus, 30, HOUR_USEC)));
+	lease = waiting(call(ask_for(s->bus, "cus=30; class=realtime wait-usec=forever")));
 	await_record(s->lease.holder, GPUARB_RECORD_REVOKING);
 	rig_crash(&s->rig);
 	close(lease.holder);
@@ -143,20 +132,20 @@ TEST_WITH(a_request_that_is_cancelled_after_a_restart_gives_back, struct stage *
 /* ---- requeue ----------------------------------------------------------------------------- */
 
 /* A lease of the crowd on the whole GPU instead of the one that arrive() reserved. */
-static void reserve_requeue(struct stage *stage)
+static void reserve_requeue(struct lend *stage)
 {
 	close(stage->lease.holder);
 	AWAIT(stage->bus, stage->told.removed == 1);
 	stage->lease = granted(call(ask_for(stage->crowd, "cus=60; requeue=1")));
 }
 
-TEST_WITH(a_lease_with_requeue_waits_under_its_id_until_the_other_lease_ends, struct stage *s)
+TEST_WITH(a_lease_with_requeue_waits_under_its_id_until_the_other_lease_ends, struct lend *s)
 {
 	struct live_record record;
 	struct live_lease lease;
 
 	reserve_requeue(s);
-	lease = waiting(call(ask_for(s->bus, 30, HOUR_USEC)));
+	lease = waiting(call(ask_for(s->bus, "cus=30; class=realtime wait-usec=forever")));
 	record = await_record(s->lease.holder, GPUARB_RECORD_REVOKING);
 	CHECK(is_fine(acknowledge(s->crowd, &s->lease, record.record.generation)));
 	record = await_record(s->lease.holder, GPUARB_RECORD_WAITING);
@@ -169,13 +158,13 @@ TEST_WITH(a_lease_with_requeue_waits_under_its_id_until_the_other_lease_ends, st
 	CHECK(record.partitions[0].cus == 60 && record.record.lease == s->lease.id);
 }
 
-TEST_WITH(a_lease_that_was_acknowledged_before_the_daemon_was_killed_waits_again, struct stage *s)
+TEST_WITH(a_lease_that_was_acknowledged_before_the_daemon_was_killed_waits_again, struct lend *s)
 {
 	struct live_record record;
 	struct live_lease lease;
 
 	reserve_requeue(s);
-	lease = waiting(call(ask_for(s->bus, 30, HOUR_USEC)));
+	lease = waiting(call(ask_for(s->bus, "cus=30; class=realtime wait-usec=forever")));
 	record = await_record(s->lease.holder, GPUARB_RECORD_REVOKING);
 	rig_crash(&s->rig);
 	CHECK(is_fine(acknowledge(s->crowd, &s->lease, record.record.generation)));

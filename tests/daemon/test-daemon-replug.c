@@ -62,7 +62,6 @@ static void grant_and_crash(struct machine *machine, const struct live_lease *ol
 	CHECK(fake_sysfs_process_gone(machine->sys, pid) == 0);
 	AWAIT(machine->bus, !lease_exists(machine->bus, old->path));
 	CHECK(lease_says(machine->bus, lease.path, "State", "granted"));
-	close(lease.holder);
 }
 
 TEST(a_lease_that_ended_with_its_gpu_blocks_no_grant_after_replug)
@@ -76,7 +75,6 @@ TEST(a_lease_that_ended_with_its_gpu_blocks_no_grant_after_replug)
 	replug(&machine);
 	CHECK(lease_says(machine.bus, old.path, "Reason", "gone"));
 	grant_and_crash(&machine, &old, pid);
-	close(old.holder);
 	end_process(pid);
 	close(fd);
 	machine_halt(&machine);
@@ -94,7 +92,6 @@ TEST(a_lease_that_was_ending_before_the_unplug_blocks_no_grant)
 	CHECK(lease_says(machine.bus, old.path, "State", "ending"));
 	replug(&machine);
 	grant_and_crash(&machine, &old, pid);
-	close(old.holder);
 	end_process(pid);
 	close(fd);
 	machine_halt(&machine);

@@ -7,26 +7,13 @@
 
 NEEDS(daemon_missing);
 
-struct stage {
-	struct rig rig;
-	sd_bus *bus, *owner;
-	struct told told;
-	struct live_lease lease;
-};
-
-static struct live_lease take_some(sd_bus *bus, unsigned cus)
+static void arrive(struct lend *s)
 {
-	return granted(call(ask_for(bus, "cus=%u queues=2", cus)));
+	lend_start(s, "activate-grace = 1h\n" GROW_SOON, "report");
+	s->lease = granted(call(ask_for(s->crowd, "cus=15 queues=2")));
 }
 
-static void arrive(struct stage *stage)
-{
-	lend_start(&stage->rig, "activate-grace = 1h\n" GROW_SOON, "report", &stage->bus,
-		   &stage->owner, &stage->told);
-	stage->lease = take_some(stage->owner, 15);
-}
-
-static bool is_free_again(struct stage *s)
+static bool is_free_again(struct lend *s)
 {
 	static struct book book;
 
@@ -37,9 +24,9 @@ static bool is_free_again(struct stage *s)
 
 /* ---- notice ---------------------------------------------------------------------------------- */
 
-FIXTURE(struct stage, s, arrive(s), rig_done(&s->rig));
+FIXTURE(struct lend, s, arrive(s), rig_done(&s->rig));
 
-TEST_WITH(a_holder_gets_reason_and_deadline_and_may_acknowledge_before, struct stage *s)
+TEST_WITH(a_holder_gets_reason_and_deadline_and_may_acknowledge_before, struct lend *s)
 {
 	struct live_record record;
 	uint64_t before, after;
@@ -57,9 +44,9 @@ TEST_WITH(a_holder_gets_reason_and_deadline_and_may_acknowledge_before, struct s
 	CHECK(lease_says(s->bus, s->lease.path, "Reason", "the rack is moved"));
 	CHECK(gpu_number(s->bus, "CusFree") == 45); /* until then it has what it had */
 
-	CHECK(is_fine(acknowledge(s->owner, &s->lease, record.record.generation - 1)));
+	CHECK(is_fine(acknowledge(s->crowd, &s->lease, record.record.generation - 1)));
 	CHECK(is_in_state(s->bus, &s->lease, "revoking")); /* of a change before */
-	CHECK(is_fine(acknowledge(s->owner, &s->lease, record.record.generation)));
+	CHECK(is_fine(acknowledge(s->crowd, &s->lease, record.record.generation)));
 	record = await_record(s->lease.holder, GPUARB_RECORD_ENDING);
 	CHECK(strstr(record.record.reason, "the rack is moved"));
 	CHECK(!next_record(s->lease.holder, &record));
@@ -70,31 +57,31 @@ TEST_WITH(a_holder_gets_reason_and_deadline_and_may_acknowledge_before, struct s
 
 TEST(a_revoking_lease_can_only_be_released)
 {
-	static struct stage s;
+	static struct lend s;
 
 	for (unsigned closed = 0; closed < 2; closed++) {
 		arrive(&s);
 		CHECK(is_fine(take_away(s.bus, &s.lease, HOUR_USEC, "")));
 		CHECK(is_error(
-			call(with_request(call_lease(s.owner, s.lease.path, "Resize"), "cus=30")),
+			call(with_request(call_lease(s.crowd, s.lease.path, "Resize"), "cus=30")),
 			GPUARB_ERROR_INVALID_STATE, "revoking"));
 		if (closed)
 			close(s.lease.holder);
 		else
-			CHECK(is_fine(call(release(s.owner, s.lease.path))));
+			CHECK(is_fine(call(release(s.crowd, s.lease.path))));
 		CHECK(is_free_again(&s));
 		rig_done(&s.rig);
 	}
 }
 
 /* The CUs that a revoked inactive lease lends stay with their borrowers. */
-TEST_WITH(revoking_an_inactive_lease_leaves_borrowers_their_cus, struct stage *s)
+TEST_WITH(revoking_an_inactive_lease_leaves_borrowers_their_cus, struct lend *s)
 {
 	struct live_lease rt, borrower;
 	struct live_record record;
 
 	rt = keep_inactive(s->bus, 15);
-	borrower = borrow(s->owner);
+	borrower = borrow(s->crowd);
 	CHECK(is_fine(take_away(s->bus, &rt, HOUR_USEC, "")));
 	CHECK(is_error(activate(s->bus, &rt), GPUARB_ERROR_INVALID_STATE, "revoking"));
 	CHECK(is_error(deactivate(s->bus, &rt), GPUARB_ERROR_INVALID_STATE, "revoking"));

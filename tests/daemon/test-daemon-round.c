@@ -45,70 +45,7 @@ static void depart(struct crowd *crowd)
 {
 	for (unsigned i = 0; i < CROWD_SIZE; i++)
 		close(crowd->waiting[i].holder);
-	close(crowd->rest.holder);
-	close(crowd->held.holder);
 	rig_done(&crowd->rig);
-}
-
-/* ---- calls that arrive one after the other ------------------------------------------------- */
-
-struct reply {
-	sd_bus_message *m;
-	unsigned number; /* among the answers */
-};
-
-static unsigned n_replies;
-
-static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *)
-{
-	struct reply *reply = userdata;
-
-	reply->m = sd_bus_message_ref(m);
-	reply->number = ++n_replies;
-	return 0;
-}
-
-static void ask_async(sd_bus_message *m, struct reply *ret)
-{
-	*ret = (struct reply){ 0 };
-	CHECK(sd_bus_call_async(sd_bus_message_get_bus(m), NULL, m, on_reply, ret, UINT64_MAX) >=
-	      0);
-	sd_bus_message_unref(m);
-}
-
-static sd_bus_message *ask_cus(sd_bus *bus, unsigned cus)
-{
-	return ask_for(bus, "cus=%u", cus);
-}
-
-/* The time of gpuarbd that a user was charged. */
-static uint64_t charged(sd_bus *root, uid_t uid)
-{
-	sd_bus_message *m = call(call_arbiter(root, "ReadLimits"));
-	uint64_t usec = 0;
-
-	CHECK(sd_bus_message_skip(m, "a{sv}") >= 0);
-	CHECK(sd_bus_message_enter_container(m, 'a', "a{sv}") >= 0);
-	while (sd_bus_message_enter_container(m, 'a', "{sv}") > 0) {
-		uint64_t time = 0;
-		uint32_t of = 0;
-		const char *key;
-
-		while (sd_bus_message_enter_container(m, 'e', "sv") > 0) {
-			CHECK(sd_bus_message_read(m, "s", &key) >= 0);
-			if (strcmp(key, "uid") == 0)
-				CHECK(sd_bus_message_read(m, "v", "u", &of) >= 0);
-			else if (strcmp(key, "time-usec") == 0)
-				CHECK(sd_bus_message_read(m, "v", "t", &time) >= 0);
-			else
-				CHECK(sd_bus_message_skip(m, "v") >= 0);
-			CHECK(sd_bus_message_exit_container(m) >= 0);
-		}
-		CHECK(sd_bus_message_exit_container(m) >= 0);
-		usec = of == uid ? time : usec;
-	}
-	sd_bus_message_unref(m);
-	return usec;
 }
 
 /* ---- tests --------------------------------------------------------------------------------- */
@@ -117,15 +54,15 @@ TEST(request_is_decided_before_the_waiting_leases_that_rank_behind_it)
 {
 	static struct crowd crowd;
 	const struct live_lease *last = &crowd.waiting[CROWD_SIZE - 1];
-	struct reply released, again, read, resized;
+	struct answer released, again, read, resized;
 	struct live_lease got;
 
 	arrive(&crowd, 40);
-	ask_async(release(crowd.other, crowd.held.path), &released);
-	ask_async(ask_cus(crowd.other, 40), &again);
-	ask_async(get(crowd.other, last->path, GPUARB_INTERFACE_LEASE, "State"), &read);
-	ask_async(resize(crowd.other, crowd.rest.path, 1), &resized); /* at the end of the round */
-	AWAIT(crowd.other, released.m && again.m && read.m && resized.m);
+	call_send(release(crowd.other, crowd.held.path), &released);
+	call_send(ask_for(crowd.other, "cus=40"), &again);
+	call_send(get(crowd.other, last->path, GPUARB_INTERFACE_LEASE, "State"), &read);
+	call_send(resize(crowd.other, crowd.rest.path, 1), &resized); /* at the end of the round */
+	AWAIT(crowd.other, released.came && again.came && read.came && resized.came);
 	CHECK(is_fine(released.m));
 	CHECK(read.number < resized.number && again.number < resized.number);
 	got = granted(again.m);
@@ -142,15 +79,15 @@ TEST(request_is_decided_before_the_waiting_leases_that_rank_behind_it)
 TEST(request_does_not_overtake_the_first_lease_of_another_user)
 {
 	static struct crowd crowd;
-	struct reply released, rest, again;
+	struct answer released, rest, again;
 
 	arrive(&crowd, 60);
-	ask_async(release(crowd.root, crowd.rest.path), &rest);
-	AWAIT(crowd.root, rest.m);
+	call_send(release(crowd.root, crowd.rest.path), &rest);
+	AWAIT(crowd.root, rest.came);
 	CHECK(is_fine(rest.m));
-	ask_async(release(crowd.other, crowd.held.path), &released);
-	ask_async(ask_cus(crowd.other, 40), &again);
-	AWAIT(crowd.other, released.m && again.m);
+	call_send(release(crowd.other, crowd.held.path), &released);
+	call_send(ask_for(crowd.other, "cus=40"), &again);
+	AWAIT(crowd.other, released.came && again.came);
 	CHECK(is_fine(released.m));
 	CHECK(is_error(again.m, GPUARB_ERROR_NO_CAPACITY, ""));
 	await_record(crowd.waiting[0].holder, GPUARB_RECORD_GRANTED);
@@ -161,17 +98,17 @@ TEST(request_does_not_overtake_the_first_lease_of_another_user)
 TEST(time_of_a_round_is_charged_to_the_user_whose_leases_wait)
 {
 	static struct crowd crowd;
-	struct reply released, resized;
+	struct answer released, resized;
 	uint64_t before, of_other;
 
 	arrive(&crowd, 60);
-	before = charged(crowd.root, STRANGER);
-	of_other = charged(crowd.root, OTHER);
-	ask_async(release(crowd.other, crowd.held.path), &released);
-	ask_async(resize(crowd.other, crowd.rest.path, 1), &resized);
-	AWAIT(crowd.other, released.m && resized.m);
+	before = user_limit(crowd.root, STRANGER, "time-usec");
+	of_other = user_limit(crowd.root, OTHER, "time-usec");
+	call_send(release(crowd.other, crowd.held.path), &released);
+	call_send(resize(crowd.other, crowd.rest.path, 1), &resized);
+	AWAIT(crowd.other, released.came && resized.came);
 	CHECK(is_fine(released.m) && !is_fine(resized.m));
-	CHECK(charged(crowd.root, STRANGER) >= before + CROWD_SIZE);
-	CHECK(charged(crowd.root, OTHER) > of_other);
+	CHECK(user_limit(crowd.root, STRANGER, "time-usec") >= before + CROWD_SIZE);
+	CHECK(user_limit(crowd.root, OTHER, "time-usec") > of_other);
 	depart(&crowd);
 }

@@ -30,10 +30,7 @@ static void arrive(struct shelves *s)
 	rig_new(&s->stage.rig);
 	rig_write(&s->stage.rig, "gpuarbd.conf", CROWD "audit-interval = 1h\n");
 	rig_start_managed(&s->stage.rig, "--simulate=radeon-vii", "--store-max=4608");
-	s->stage.bus = rig_connect(&s->stage.rig, 0);
-	CHECK(sd_bus_match_signal(s->stage.bus, NULL, "org.freedesktop.DBus", NULL,
-				  "org.freedesktop.DBus", "NameOwnerChanged", on_owner,
-				  &s->stage) >= 0);
+	crash_connect(&s->stage);
 }
 
 static void reserve_until(struct shelves *s, unsigned n)

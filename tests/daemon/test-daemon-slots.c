@@ -89,44 +89,22 @@ static bool read_fails(const struct stage *s, const char *name, const char *says
 	return is_error(call(read_slots(s, "0")), name, says);
 }
 
-/* The value of the key in the dictionary at which the message is; it stays there. */
-static uint32_t number_in(sd_bus_message *m, const char *wanted)
-{
-	uint32_t number = UINT32_MAX;
-	const char *key;
-
-	CHECK(sd_bus_message_enter_container(m, 'a', "{sv}") > 0);
-	while (sd_bus_message_enter_container(m, 'e', "sv") > 0) {
-		CHECK(sd_bus_message_read(m, "s", &key) > 0);
-		if (strcmp(key, wanted) == 0)
-			CHECK(sd_bus_message_read(m, "v", "u", &number) > 0);
-		else
-			CHECK(sd_bus_message_skip(m, "v") >= 0);
-		CHECK(sd_bus_message_exit_container(m) >= 0);
-	}
-	CHECK(sd_bus_message_exit_container(m) >= 0);
-	return number;
-}
-
 /* ---- the answer ---------------------------------------------------------------------- */
 
 FIXTURE(struct stage, s, arrive(s), depart(s));
 
 TEST_WITH(slots_have_the_process_of_their_queue, struct stage *s)
 {
+	struct row rows[ROWS_MAX];
 	sd_bus_message *m;
 
 	CHECK(gpu_number(s->machine.bus, "Pipes") == 4);
 	show(s, "");
 	m = call(read_slots(s, "0000:03:00.0"));
-	CHECK(sd_bus_message_enter_container(m, 'a', "a{sv}") > 0);
-	CHECK(number_in(m, "pid") == (uint32_t)s->pid);
-	CHECK(sd_bus_message_rewind(m, false) >= 0);
-	CHECK(number_in(m, "pipe") == 2);
-	CHECK(sd_bus_message_rewind(m, false) >= 0);
-	CHECK(number_in(m, "vmid") == 9);
-	CHECK(sd_bus_message_at_end(m, false) > 0 && sd_bus_message_exit_container(m) >= 0);
-	CHECK(number_in(m, "without-slot") == 0);
+	CHECK(read_rows(m, rows) == 1 && row_has(rows, " pid=%d ", s->pid));
+	CHECK(row_has(rows, " pipe=2 ") && row_has(rows, " vmid=9 "));
+	read_row(m, rows);
+	CHECK(row_has(rows, " without-slot=0 "));
 	sd_bus_message_unref(m);
 	CHECK(gpu_number(s->machine.bus, "Pipes") == 3 &&
 	      gpu_number(s->machine.bus, "QueuesPerPipe") == 6);
@@ -191,43 +169,27 @@ TEST(simulated_gpus_have_no_slots)
 
 #define CALLS 257U /* one more than can wait */
 
-struct answers {
-	unsigned n, timed_out, too_many;
-};
-
-static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *)
-{
-	struct answers *answers = userdata;
-
-	answers->n++;
-	answers->timed_out += sd_bus_message_is_method_error(m, GPUARB_ERROR_TIMED_OUT) > 0;
-	answers->too_many += sd_bus_message_is_method_error(m, SD_BUS_ERROR_LIMITS_EXCEEDED) > 0;
-	return 0;
-}
-
 TEST_WITH(calls_wait_for_a_driver_without_blocking_the_daemon, struct stage *s)
 {
-	struct answers answers = { 0 }, of_other = { 0 };
-	sd_bus_message *other;
+	static struct answer answers[CALLS];
+	struct answer of_other;
 	sd_bus *bus;
 
 	bus = rig_connect(&s->machine.rig, 2);
-	other = with(call_arbiter(bus, "ReadSlots"), "s", "0");
 	CHECK(mkfifo(rig_path(&s->machine.rig, HQDS), 0644) == 0);
-	for (unsigned i = 0; i < CALLS; i++) {
-		sd_bus_message *m = read_slots(s, "0");
-
-		CHECK(sd_bus_call_async(s->machine.bus, NULL, m, on_answer, &answers, 0) >= 0);
-		sd_bus_message_unref(m);
-	}
+	for (unsigned i = 0; i < CALLS; i++)
+		call_send(read_slots(s, "0"), &answers[i]);
 	CHECK(gpu_number(s->machine.bus, "Pipes") == 4); /* another call is answered */
-	CHECK(answers.timed_out == 0);
-	CHECK(sd_bus_call_async(bus, NULL, other, on_answer, &of_other, 0) >= 0);
-	sd_bus_message_unref(other);
-	AWAIT(s->machine.bus, answers.n == CALLS);
-	CHECK(answers.timed_out == CALLS - 1 && answers.too_many == 1);
-	AWAIT(bus, of_other.n == 1); /* the calls of one user take the room of no other user */
-	CHECK(of_other.too_many == 0);
+	CHECK(!answers[0].came);
+	call_send(with(call_arbiter(bus, "ReadSlots"), "s", "0"), &of_other);
+	for (unsigned i = 0; i < CALLS; i++)
+		AWAIT(s->machine.bus, answers[i].came);
+	CHECK(count_answers(answers, CALLS, GPUARB_ERROR_TIMED_OUT) == CALLS - 1);
+	CHECK(count_answers(answers, CALLS, SD_BUS_ERROR_LIMITS_EXCEEDED) == 1);
+	AWAIT(bus, of_other.came); /* the calls of one user take the room of no other user */
+	CHECK(count_answers(&of_other, 1, SD_BUS_ERROR_LIMITS_EXCEEDED) == 0);
+	drop_answers(answers, CALLS);
+	drop_answers(&of_other, 1);
 }
 
 /* ---- files that somebody else has written ------------------------------------------------------ */
@@ -298,15 +260,13 @@ TEST_WITH(whatever_is_in_place_of_the_descriptors_the_daemon_goes_on, struct sta
 
 TEST_WITH(waiting_calls_are_answered_when_the_daemon_stops, struct stage *s)
 {
-	sd_bus_message *m;
-	struct answers answers = { 0 };
+	struct answer answer;
 
 	CHECK(mkfifo(rig_path(&s->machine.rig, HQDS), 0644) == 0);
-	m = read_slots(s, "0");
-	CHECK(sd_bus_call_async(s->machine.bus, NULL, m, on_answer, &answers, 0) >= 0);
-	sd_bus_message_unref(m);
+	call_send(read_slots(s, "0"), &answer);
 	CHECK(gpu_number(s->machine.bus, "Pipes") == 4);
 	rig_stop(&s->machine.rig);
-	AWAIT(s->machine.bus, answers.n == 1);
-	CHECK(answers.timed_out == 0);
+	AWAIT(s->machine.bus, answer.came);
+	CHECK(count_answers(&answer, 1, GPUARB_ERROR_TIMED_OUT) == 0);
+	drop_answers(&answer, 1);
 }

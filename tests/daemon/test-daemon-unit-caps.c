@@ -138,14 +138,12 @@ TEST_WITH(the_budget_follows_the_lease_until_its_end, struct scene *s)
 TEST_WITH(a_unit_with_a_process_that_does_not_belong_to_the_lease_has_no_budget, struct scene *s)
 {
 	pid_t other;
-	int fd;
 
 	budget_rig_answer(&s->budget);
-	other = idler(0, &fd);
+	other = idler(0, NULL);
 	unit_rig_add(&s->unit, other);
 	s->lease = reserve_queues(s, 3, 0);
 	end_process(other);
-	close(fd);
 	CHECK(says(s, "Tier", "cooperative") && says(s, "Uncapped", "unit"));
 	CHECK(is_fine(call(call_arbiter(s->machine.bus, "Reload"))));
 	CHECK(budget_rig_receive(&s->budget) == 1); /* the first request since: it is alone now */
@@ -158,7 +156,7 @@ TEST_WITH(a_bound_process_outside_of_the_unit_ends_the_tier_and_not_the_budget, 
 
 	capped(s);
 	other = idler(0, &fd);
-	CHECK(is_fine(call(with(call_lease(s->machine.bus, s->lease.path, "Bind"), "h", fd))));
+	bind_process(s->machine.bus, &s->lease, fd);
 	CHECK(says(s, "Tier", "cooperative"));
 	CHECK(is_fine(resize_queues(s, 4)));
 	CHECK(budget_rig_receive(&s->budget) == 1 && s->budget.request.rows[0].limit == 4);

@@ -8,42 +8,31 @@
 
 NEEDS(daemon_missing);
 
-struct stage {
-	struct rig rig;
-	sd_bus *bus, *crowd;
-	struct told told;
-	struct live_lease rt, borrower;
-	struct book before, after;
-};
+static struct book before, after;
 
-static void arrive(struct stage *s, const char *settings)
+static void arrive(struct lend *s, const char *settings)
 {
-	lend_start(&s->rig, settings, "kill", &s->bus, &s->crowd, &s->told);
+	lend_start(s, settings, "kill");
 	s->rt = keep_inactive(s->bus, 15);
 	s->borrower = borrow(s->crowd);
 }
 
-static sd_bus_message *ask_plain(sd_bus *bus, uint64_t wait_usec)
-{
-	return ask_for(bus, "cus=15 queues=2; wait-usec=%" PRIu64, wait_usec);
-}
-
 /* All properties of leases and GPUs are the same after the restart. */
-static void check_restart(struct stage *s, void (*restart)(struct rig *rig))
+static void check_restart(struct lend *s, void (*restart)(struct rig *rig))
 {
-	book_read(s->bus, &s->before);
+	book_read(s->bus, &before);
 	restart(&s->rig);
-	book_read(s->bus, &s->after);
-	CHECK(s->before.n_leases == s->after.n_leases);
-	for (unsigned i = 0; i < s->before.n_leases; i++) {
-		const struct book_lease *a = &s->before.leases[i], *b = book_find(&s->after, a->id);
+	book_read(s->bus, &after);
+	CHECK(before.n_leases == after.n_leases);
+	for (unsigned i = 0; i < before.n_leases; i++) {
+		const struct book_lease *a = &before.leases[i], *b = book_find(&after, a->id);
 
 		CHECK(b && strcmp(a->state, b->state) == 0 && strcmp(a->reason, b->reason) == 0);
 		CHECK(a->generation == b->generation && a->deadline == b->deadline);
 		CHECK(book_same_parts(a, b->parts, b->n_parts));
 	}
-	CHECK(s->before.gpus[0].cus_free == s->after.gpus[0].cus_free);
-	CHECK(s->before.gpus[0].slots_free == s->after.gpus[0].slots_free);
+	CHECK(before.gpus[0].cus_free == after.gpus[0].cus_free);
+	CHECK(before.gpus[0].slots_free == after.gpus[0].slots_free);
 }
 
 static void (*const restarts[])(struct rig *rig) = { rig_crash, rig_restart };
@@ -55,7 +44,7 @@ static void (*const restarts[])(struct rig *rig) = { rig_crash, rig_restart };
 TEST(an_activation_continues_after_a_restart)
 {
 	struct live_record record;
-	static struct stage s;
+	static struct lend s;
 
 	for (size_t i = 0; i < ARRAY_SIZE(restarts); i++) {
 		arrive(&s, PATIENT GROW_NEVER);
@@ -69,34 +58,34 @@ TEST(an_activation_continues_after_a_restart)
 		CHECK(record.record.deadline_usec != UINT64_MAX);
 		CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
 		await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
-		book_read(s.bus, &s.after);
-		book_check(&s.after, true);
+		book_read(s.bus, &after);
+		book_check(&after, true);
 		rig_done(&s.rig);
 	}
 }
 
-FIXTURE(struct stage, s, , rig_done(&s->rig));
+FIXTURE(struct lend, s, , rig_done(&s->rig));
 
-TEST_WITH(borrowers_receive_their_previous_mask_after_a_restart, struct stage *s)
+TEST_WITH(borrowers_receive_their_previous_mask_after_a_restart, struct lend *s)
 {
-	struct book_part before, after;
+	struct book_part first, last;
 
 	arrive(s, PATIENT GROW_SOON);
-	before = part_of(s->bus, &s->borrower);
+	first = part_of(s->bus, &s->borrower);
 	CHECK(is_fine(activate(s->bus, &s->rt)));
 	follow_until(s->crowd, &s->borrower, 45);
 	rig_down(&s->rig);
 	close(s->rt.holder);
 	rig_up(&s->rig);
 	follow_until(s->crowd, &s->borrower, LEND_CUS);
-	after = part_of(s->bus, &s->borrower);
-	CHECK(same_part(&before, &after));
+	last = part_of(s->bus, &s->borrower);
+	CHECK(same_part(&first, &last));
 }
 
 TEST(a_revocation_continues_after_a_restart)
 {
 	struct live_record record;
-	static struct stage s;
+	static struct lend s;
 
 	for (size_t i = 0; i < ARRAY_SIZE(restarts); i++) {
 		arrive(&s, PATIENT GROW_NEVER);
@@ -111,7 +100,7 @@ TEST(a_revocation_continues_after_a_restart)
 	}
 }
 
-TEST_WITH(a_revocation_whose_deadline_passed_during_the_restart_ends, struct stage *s)
+TEST_WITH(a_revocation_whose_deadline_passed_during_the_restart_ends, struct lend *s)
 {
 	struct live_record record;
 
@@ -127,7 +116,7 @@ TEST_WITH(a_revocation_whose_deadline_passed_during_the_restart_ends, struct sta
 	AWAIT(s->bus, s->told.removed == 1);
 }
 
-TEST_WITH(disturbances_survive_a_restart, struct stage *s)
+TEST_WITH(disturbances_survive_a_restart, struct lend *s)
 {
 	struct live_lease other;
 
@@ -144,7 +133,7 @@ TEST_WITH(disturbances_survive_a_restart, struct stage *s)
 
 /* ---- during the restart ---------------------------------------------------------------- */
 
-TEST_WITH(a_borrower_deadline_that_passed_during_the_restart_is_enforced, struct stage *s)
+TEST_WITH(a_borrower_deadline_that_passed_during_the_restart_is_enforced, struct lend *s)
 {
 	struct live_record record;
 
@@ -160,19 +149,19 @@ TEST_WITH(a_borrower_deadline_that_passed_during_the_restart_is_enforced, struct
 	AWAIT(s->bus, s->told.removed == 1);
 }
 
-TEST_WITH(an_unanswered_request_ends_with_the_daemon, struct stage *s)
+TEST_WITH(an_unanswered_request_ends_with_the_daemon, struct lend *s)
 {
 	struct answer answer;
 
 	arrive(s, PATIENT GROW_NEVER);
-	call_send(ask_plain(s->bus, 0), &answer);
+	call_send(ask_for(s->bus, "cus=15 queues=2"), &answer);
 	AWAIT(s->bus, s->told.added == 3);
 	rig_crash(&s->rig);
 	AWAIT(s->bus, answer.came);
 	CHECK(is_error(answer.m, SD_BUS_ERROR_NO_REPLY, ""));
-	book_read(s->bus, &s->after);
-	while (s->after.n_leases > 2)
-		book_read(s->bus, &s->after);
+	book_read(s->bus, &after);
+	while (after.n_leases > 2)
+		book_read(s->bus, &after);
 	CHECK(lease_number(s->bus, &s->borrower, "Deadline") == UINT64_MAX);
 }
 
@@ -184,7 +173,7 @@ static sd_bus_message *ask_engine(sd_bus *bus, const char *method)
 			    "shader-engines=1 queues=2; wait-usec=%" PRIu64, HOUR_USEC);
 }
 
-static struct live_lease *find_moved(struct stage *s, struct live_lease *leases, size_t n)
+static struct live_lease *find_moved(struct lend *s, struct live_lease *leases, size_t n)
 {
 	struct live_lease *moved = NULL;
 
@@ -200,7 +189,7 @@ TEST(move_and_the_lease_that_it_is_for_survive_a_restart)
 {
 	struct live_lease leases[4], fill[4], rt, *moved;
 	sd_bus_message *reply;
-	static struct stage s;
+	static struct lend s;
 	struct book_part old;
 	const char *result;
 
@@ -231,8 +220,8 @@ TEST(move_and_the_lease_that_it_is_for_survive_a_restart)
 		await_generation(moved->holder, 2);
 		CHECK(is_fine(acknowledge(s.crowd, moved, 2)));
 		await_record(rt.holder, GPUARB_RECORD_GRANTED);
-		book_read(s.bus, &s.after);
-		book_check(&s.after, true);
+		book_read(s.bus, &after);
+		book_check(&after, true);
 		rig_done(&s.rig);
 	}
 }

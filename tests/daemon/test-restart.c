@@ -61,7 +61,7 @@ static void fill(struct scene *scene)
 	scene->held = granted(call(ask_on(bus, "0", 15)));
 	scene->bound = granted(call(ask_on(bus, "0", 15)));
 	scene->process = idler(0, &scene->pidfd);
-	CHECK(is_fine(call(with(call_lease(bus, scene->bound.path, "Bind"), "h", scene->pidfd))));
+	bind_process(bus, &scene->bound, scene->pidfd);
 	close(scene->bound.holder);
 	scene->gang = granted(call(ask_gang(bus)));
 	scene->token = granted(call(ask_with_token(bus, 15)));

@@ -5,12 +5,11 @@
 
 #define MISSED_MAX 3
 
-int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	struct stage *stage = userdata;
 	const char *name, *before, *now;
 
-	(void)error;
 	CHECK(sd_bus_message_read(m, "sss", &name, &before, &now) >= 0);
 	if (!now[0])
 		stage->gone = true;
@@ -187,16 +186,21 @@ static void let_go(struct stage *stage)
 	rig_await_stored(&stage->rig, 0);
 }
 
-static void set_up(struct stage *stage, const char *hardware)
+void crash_connect(struct stage *stage)
 {
-	*stage = (struct stage){ .known = { { .lease.holder = -1 }, { .lease.holder = -1 } } };
-	rig_new(&stage->rig);
-	rig_start_managed(&stage->rig, hardware, "--store-max=64");
 	stage->bus = rig_connect(&stage->rig, 0);
 	CHECK(sd_bus_match_signal(stage->bus, NULL, "org.freedesktop.DBus", NULL,
 				  "org.freedesktop.DBus", "NameOwnerChanged", on_owner,
 				  stage) >= 0);
 	listen_in(stage->bus, &stage->heard);
+}
+
+static void set_up(struct stage *stage, const char *hardware)
+{
+	*stage = (struct stage){ .known = { { .lease.holder = -1 }, { .lease.holder = -1 } } };
+	rig_new(&stage->rig);
+	rig_start_managed(&stage->rig, hardware, "--store-max=64");
+	crash_connect(stage);
 }
 
 unsigned crash_at_each(struct stage *stage, bool (*try_at)(void *data, unsigned at), void *data)

@@ -38,7 +38,8 @@ struct stage {
 
 /* ---- clients that may lose their daemon ------------------------------------------------ */
 
-int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *error);
+/* Connects as root, and sees the daemon leave the bus. */
+void crash_connect(struct stage *stage);
 
 /* Sends the call and frees it. Returns the answer; NULL: the daemon has ended. */
 sd_bus_message *crash_try(sd_bus_message *m);

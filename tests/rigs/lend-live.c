@@ -18,15 +18,35 @@ void lend_configure(const struct rig *rig, const char *daemon, const char *enfor
 	rig_write(rig, "tenants.d/20-crowd.conf", text);
 }
 
-void lend_start(struct rig *rig, const char *daemon, const char *enforce, sd_bus **ret_root,
-		sd_bus **ret_crowd, struct told *told)
+void lend_begin(struct lend *lend, const char *daemon, const char *enforce, const char *options)
 {
-	rig_new(rig);
-	lend_configure(rig, daemon, enforce);
-	rig_start_managed(rig, LEND_GPU, "--store-max=64");
-	*ret_root = rig_connect(rig, 0);
-	*ret_crowd = rig_connect(rig, STRANGER);
-	listen_in(*ret_root, told);
+	char hardware[256];
+
+	snprintf(hardware, sizeof(hardware), LEND_GPU " %s", options);
+	lend_configure(&lend->rig, daemon, enforce);
+	rig_start_managed(&lend->rig, hardware, "--store-max=4096");
+	lend->bus = rig_connect(&lend->rig, 0);
+	lend->crowd = rig_connect(&lend->rig, STRANGER);
+	listen_in(lend->bus, &lend->told);
+}
+
+void lend_start(struct lend *ret, const char *daemon, const char *enforce)
+{
+	rig_new(&ret->rig);
+	lend_begin(ret, daemon, enforce, "");
+}
+
+void lend_start_helped(struct lend *ret, struct helper *helper, const char *daemon,
+		       const char *enforce)
+{
+	char option[128];
+
+	memset(helper, 0, sizeof(*helper));
+	helper_listen(helper);
+	helper_start(helper, NULL, NULL, -1);
+	rig_new(&ret->rig);
+	snprintf(option, sizeof(option), "--enforce=%s", helper->path);
+	lend_begin(ret, daemon, enforce, option);
 }
 
 sd_bus_message *ask_to_borrow(sd_bus *bus, unsigned least, unsigned most, uint64_t wait_usec)

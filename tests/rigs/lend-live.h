@@ -4,6 +4,7 @@
 /* The shipped daemon with leases that lend and borrow. */
 
 #include "book.h"
+#include "enforce-rig.h"
 
 #define LEND_GPU "--simulate=radeon-vii"
 #define LEND_CUS 60U
@@ -16,10 +17,23 @@
  * given enforce key. */
 void lend_configure(const struct rig *rig, const char *daemon, const char *enforce);
 
-/* Starts a daemon with that configuration, under a manager that stores what it is given, and connects as
- * root and as STRANGER. `told` has the signals since then. */
-void lend_start(struct rig *rig, const char *daemon, const char *enforce, sd_bus **ret_root,
-		sd_bus **ret_crowd, struct told *told);
+/* A daemon that lends, the connections of root and of STRANGER, and what root is told. */
+struct lend {
+	struct rig rig;
+	sd_bus *bus, *crowd;
+	struct told told;
+	struct live_lease rt, borrower, lease; /* of the test */
+};
+
+/* Starts a daemon with that configuration, under a manager that stores what it is given, and connects. */
+void lend_start(struct lend *ret, const char *daemon, const char *enforce);
+
+/* The same with gpuarb-enforce, which the caller stops. */
+void lend_start_helped(struct lend *ret, struct helper *helper, const char *daemon,
+		       const char *enforce);
+
+/* The same on a rig that exists, with further options of the daemon. */
+void lend_begin(struct lend *lend, const char *daemon, const char *enforce, const char *options);
 
 /* ---- calls ---- */
 

@@ -20,6 +20,24 @@ sd_bus_message *call(sd_bus_message *m)
 	return answer.m;
 }
 
+unsigned count_answers(const struct answer *answers, unsigned n, const char *error)
+{
+	unsigned found = 0;
+
+	while (n-- > 0)
+		if (error)
+			found += sd_bus_message_is_method_error(answers[n].m, error) > 0;
+		else
+			found += sd_bus_message_is_method_error(answers[n].m, NULL) == 0;
+	return found;
+}
+
+void drop_answers(struct answer *answers, unsigned n)
+{
+	while (n-- > 0)
+		sd_bus_message_unref(answers[n].m);
+}
+
 uint64_t boottime_usec(void)
 {
 	struct timespec now;
@@ -87,6 +105,11 @@ sd_bus_message *ask_bound(sd_bus *bus, unsigned cus, int fd)
 	return ask_for(bus, "cus=%u; process=%d", cus, fd);
 }
 
+void bind_process(sd_bus *bus, const struct live_lease *lease, int pidfd)
+{
+	CHECK(is_fine(call(with(call_lease(bus, lease->path, "Bind"), "h", pidfd))));
+}
+
 sd_bus_message *resize(sd_bus *bus, const char *path, unsigned cus)
 {
 	return with_request(call_lease(bus, path, "Resize"), "cus=%u", cus);
@@ -146,16 +169,137 @@ unsigned gpu_number(sd_bus *bus, const char *name)
 	return (unsigned)number_of(bus, GPUARB_PATH_GPU "/0", GPUARB_INTERFACE_GPU, name);
 }
 
-bool lease_says(sd_bus *bus, const char *path, const char *name, const char *text)
+static bool says(sd_bus_message *m, const char *text)
 {
-	sd_bus_message *m = call(get(bus, path, GPUARB_INTERFACE_LEASE, name));
 	const char *value = "";
-	bool says;
+	bool has;
 
 	CHECK(sd_bus_message_read(m, "v", "s", &value) >= 0);
-	says = strstr(value, text);
+	has = strstr(value, text);
 	sd_bus_message_unref(m);
-	return says;
+	return has;
+}
+
+bool lease_says(sd_bus *bus, const char *path, const char *name, const char *text)
+{
+	return says(call(get(bus, path, GPUARB_INTERFACE_LEASE, name)), text);
+}
+
+bool gpu_says(sd_bus *bus, const char *name, const char *text)
+{
+	return says(call(get(bus, GPUARB_PATH_GPU "/0", GPUARB_INTERFACE_GPU, name)), text);
+}
+
+/* Prints the value of an entry: " KEY=VALUE ". */
+static void print_entry(FILE *file, sd_bus_message *m)
+{
+	union {
+		uint8_t byte;
+		int flag;
+		uint32_t number;
+		uint64_t large;
+		double real;
+		const char *text;
+	} value;
+	const char *key, *type;
+
+	CHECK(sd_bus_message_read(m, "s", &key) > 0);
+	CHECK(sd_bus_message_peek_type(m, NULL, &type) > 0);
+	if (!strchr("butds", type[0])) {
+		CHECK(sd_bus_message_skip(m, "v") >= 0);
+		return;
+	}
+	CHECK(sd_bus_message_read(m, "v", type, &value) > 0);
+	switch (type[0]) {
+	case 's': fprintf(file, "%s=%s ", key, value.text); break;
+	case 'd': fprintf(file, "%s=%g ", key, value.real); break;
+	case 't': fprintf(file, "%s=%" PRIu64 " ", key, value.large); break;
+	default: fprintf(file, "%s=%" PRIu32 " ", key, value.number);
+	}
+}
+
+bool read_row(sd_bus_message *m, struct row *ret)
+{
+	FILE *file;
+
+	if (sd_bus_message_enter_container(m, 'a', "{sv}") <= 0)
+		return false;
+	file = fmemopen(ret->text, sizeof(ret->text), "w");
+	CHECK(file);
+	fputc(' ', file);
+	while (sd_bus_message_enter_container(m, 'e', "sv") > 0) {
+		print_entry(file, m);
+		CHECK(sd_bus_message_exit_container(m) >= 0);
+	}
+	CHECK(sd_bus_message_exit_container(m) >= 0 && fclose(file) == 0);
+	return true;
+}
+
+unsigned read_rows(sd_bus_message *m, struct row rows[static ROWS_MAX])
+{
+	unsigned n = 0;
+
+	CHECK(sd_bus_message_enter_container(m, 'a', "a{sv}") >= 0);
+	while (read_row(m, &rows[n < ROWS_MAX ? n : ROWS_MAX - 1]))
+		n++;
+	CHECK(sd_bus_message_exit_container(m) >= 0);
+	return n;
+}
+
+unsigned rows_of(sd_bus *bus, const char *path, const char *interface, const char *name,
+		 struct row rows[static ROWS_MAX])
+{
+	sd_bus_message *m = call(get(bus, path, interface, name));
+	unsigned n;
+
+	CHECK(sd_bus_message_enter_container(m, 'v', "aa{sv}") >= 0);
+	n = read_rows(m, rows);
+	sd_bus_message_unref(m);
+	return n;
+}
+
+uint64_t row_number(const struct row *row, const char *key)
+{
+	char wanted[64];
+	const char *at;
+
+	snprintf(wanted, sizeof(wanted), " %s=", key);
+	at = strstr(row->text, wanted);
+	return at ? strtoull(at + strlen(wanted), NULL, 10) : 0;
+}
+
+bool row_has(const struct row *row, const char *format, ...)
+{
+	char wanted[64];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(wanted, sizeof(wanted), format, args);
+	va_end(args);
+	return strstr(row->text, wanted);
+}
+
+struct row user_limits(sd_bus *bus, uid_t uid)
+{
+	sd_bus_message *m = call(call_arbiter(bus, "ReadLimits"));
+	struct row rows[ROWS_MAX];
+	unsigned n;
+
+	CHECK(sd_bus_message_skip(m, "a{sv}") >= 0);
+	n = read_rows(m, rows);
+	CHECK(n <= ROWS_MAX);
+	sd_bus_message_unref(m);
+	while (n-- > 0)
+		if (row_has(&rows[n], " uid=%u ", uid))
+			return rows[n];
+	return (struct row){ "" };
+}
+
+uint64_t user_limit(sd_bus *bus, uid_t uid, const char *key)
+{
+	struct row limits = user_limits(bus, uid);
+
+	return row_number(&limits, key);
 }
 
 bool lease_exists(sd_bus *bus, const char *path)
@@ -168,25 +312,23 @@ bool lease_exists(sd_bus *bus, const char *path)
 	return exists;
 }
 
-static int live_objects(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int live_objects(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	bool added = sd_bus_message_is_signal(m, NULL, "InterfacesAdded");
 	struct told *told = userdata;
 	const char *path;
 
-	(void)error;
 	CHECK(sd_bus_message_read(m, "o", &path) >= 0);
 	snprintf(added ? told->last_added : told->last_removed, 64, "%s", path);
 	++*(added ? &told->added : &told->removed);
 	return 0;
 }
 
-static int live_properties(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int live_properties(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	struct told *told = userdata;
 	const char *name;
 
-	(void)error;
 	CHECK(sd_bus_message_read(m, "s", &name) >= 0);
 	if (strcmp(name, GPUARB_INTERFACE_LEASE) == 0)
 		told->lease++;
@@ -243,8 +385,10 @@ pid_t idler(uid_t uid, int *ret_pidfd)
 	CHECK(read(ready[0], &byte, 1) == 1); /* it is that user's now */
 	close(ready[0]);
 	close(ready[1]);
-	*ret_pidfd = pidfd_open(pid, 0);
-	CHECK(*ret_pidfd >= 0);
+	if (ret_pidfd) {
+		*ret_pidfd = pidfd_open(pid, 0);
+		CHECK(*ret_pidfd >= 0);
+	}
 	return pid;
 }
 
@@ -257,8 +401,7 @@ pid_t family(uid_t uid, uid_t uid_of_child, pid_t *ret_child)
 	pid = fork();
 	CHECK(pid >= 0);
 	if (pid == 0) {
-		int fd;
-		pid_t child = idler(uid_of_child, &fd);
+		pid_t child = idler(uid_of_child, NULL);
 
 		CHECK(setuid(uid) == 0);
 		prctl(PR_SET_PDEATHSIG, SIGKILL); /* after setuid(), which clears it */
@@ -292,22 +435,21 @@ static void show_log(int)
 	while (n > 0 && write(log_before, text, (size_t)n) > 0);
 }
 
-int log_begin(const struct rig *rig)
+void log_begin(const struct rig *rig)
 {
-	int before = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3), fd;
+	int fd;
 
 	snprintf(log_path, sizeof(log_path), "%s/log", rig->dir);
 	fd = open(log_path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
-	CHECK(before >= 0 && fd >= 0 && dup2(fd, STDERR_FILENO) >= 0);
+	log_before = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	CHECK(log_before >= 0 && fd >= 0 && dup2(fd, STDERR_FILENO) >= 0);
 	close(fd);
-	log_before = before;
 	CHECK(signal(SIGABRT, show_log) != SIG_ERR);
-	return before;
 }
 
 static const char *read_log(const struct rig *rig)
 {
-	static char text[65536];
+	static char text[1 << 20];
 	char path[128];
 	ssize_t n;
 	int fd;
@@ -327,10 +469,10 @@ bool log_says(const struct rig *rig, const char *text)
 	return strstr(read_log(rig), text);
 }
 
-const char *log_end(const struct rig *rig, int before)
+const char *log_end(const struct rig *rig)
 {
-	CHECK(signal(SIGABRT, SIG_DFL) != SIG_ERR && dup2(before, STDERR_FILENO) >= 0);
-	close(before);
+	CHECK(signal(SIGABRT, SIG_DFL) != SIG_ERR && dup2(log_before, STDERR_FILENO) >= 0);
+	close(log_before);
 	return read_log(rig);
 }
 

@@ -26,6 +26,10 @@ const char *daemon_missing(void);
 /* Sends the call, frees it, waits for the answer, and returns that for the caller to free. */
 sd_bus_message *call(sd_bus_message *m);
 
+/* How many of the answers are this error; NULL: none. */
+unsigned count_answers(const struct answer *answers, unsigned n, const char *error);
+void drop_answers(struct answer *answers, unsigned n);
+
 uint64_t boottime_usec(void);
 
 void await_time(uint64_t boottime);
@@ -54,6 +58,8 @@ sd_bus_message *ask_token(sd_bus *bus, unsigned cus, const char *token);
 
 sd_bus_message *ask_bound(sd_bus *bus, unsigned cus, int fd);
 
+void bind_process(sd_bus *bus, const struct live_lease *lease, int pidfd);
+
 sd_bus_message *resize(sd_bus *bus, const char *path, unsigned cus);
 
 sd_bus_message *release(sd_bus *bus, const char *path);
@@ -80,7 +86,35 @@ unsigned gpu_number(sd_bus *bus, const char *name);
 /* Whether a text property of the lease contains the text. */
 bool lease_says(sd_bus *bus, const char *path, const char *name, const char *text);
 
+bool gpu_says(sd_bus *bus, const char *name, const char *text);
+
 bool lease_exists(sd_bus *bus, const char *path);
+
+/* A dictionary of an aa{sv}, without the values that have several parts: " pid=12 uid=1 command=name ". */
+struct row {
+	char text[512];
+};
+
+#define ROWS_MAX 16U /* the last of more replaces the others after it */
+
+/* Reads the dictionary at which the message is; false: it is at the end of an array of them. */
+bool read_row(sd_bus_message *m, struct row *ret);
+
+/* Reads the array at which the message is. Returns how many rows it has. */
+unsigned read_rows(sd_bus_message *m, struct row rows[static ROWS_MAX]);
+
+/* The rows of a property. */
+unsigned rows_of(sd_bus *bus, const char *path, const char *interface, const char *name,
+		 struct row rows[static ROWS_MAX]);
+
+/* 0: it has no such key. */
+uint64_t row_number(const struct row *row, const char *key);
+
+bool row_has(const struct row *row, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* What ReadLimits tells of a user; "": nothing. */
+struct row user_limits(sd_bus *bus, uid_t uid);
+uint64_t user_limit(sd_bus *bus, uid_t uid, const char *key);
 
 /* ---- signals ---- */
 
@@ -105,7 +139,8 @@ void live_connect(struct live *live);
 
 /* ---- processes ---- */
 
-/* Starts a process of uid that waits to be killed; returns its pid and pidfd. */
+/* Starts a process of uid that waits to be killed; returns its pid and pidfd, which is NULL or stays open with the
+ * program of the test, as holders do. */
 pid_t idler(uid_t uid, int *ret_pidfd);
 
 /* Starts a process of one user with a child of another, as su does. Both wait to be killed. */
@@ -115,15 +150,14 @@ void end_process(pid_t pid);
 
 /* ---- the daemon's log ---- */
 
-/* Redirects stderr, also of daemons that start now, to a file of the rig until log_end().
- * Returns the previous stderr. */
-int log_begin(const struct rig *rig);
+/* Redirects stderr, also of daemons that start now, to a file of the rig until log_end(). */
+void log_begin(const struct rig *rig);
 
 /* Whether the file has the text now. */
 bool log_says(const struct rig *rig, const char *text);
 
 /* Restores stderr and returns the text of the file, valid until the next call. */
-const char *log_end(const struct rig *rig, int before);
+const char *log_end(const struct rig *rig);
 
 /* ---- the end of a test ---- */
 

@@ -69,3 +69,26 @@ void machine_use(const struct machine *machine, pid_t pid, size_t gpu, unsigned 
 	for (unsigned i = 0; i < queues; i++)
 		CHECK(fake_sysfs_queue(machine->sys, pid, i, machine_gpu_id(machine, gpu), 0) == 0);
 }
+
+unsigned unmanaged_processes(const struct machine *machine, struct row rows[static ROWS_MAX])
+{
+	return rows_of(machine->bus, GPUARB_PATH_GPU "/0", GPUARB_INTERFACE_GPU, "Unmanaged", rows);
+}
+
+bool is_unmanaged(const struct machine *machine, pid_t pid, unsigned queues)
+{
+	struct row rows[ROWS_MAX];
+	unsigned n = unmanaged_processes(machine, rows);
+
+	CHECK(n <= ROWS_MAX);
+	while (n-- > 0)
+		if (row_has(&rows[n], " pid=%d ", pid) && row_has(&rows[n], " queues=%u ", queues))
+			return true;
+	return false;
+}
+
+void machine_debugfs(const struct machine *machine)
+{
+	CHECK(mkdir(rig_path(&machine->rig, "debug"), 0755) == 0);
+	CHECK(mkdir(rig_path(&machine->rig, "debug/kfd"), 0755) == 0);
+}

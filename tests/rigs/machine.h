@@ -40,3 +40,11 @@ uint32_t machine_gpu_id(const struct machine *machine, size_t gpu);
 
 /* Sets the number of compute queues that a process has on a GPU. */
 void machine_use(const struct machine *machine, pid_t pid, size_t gpu, unsigned queues);
+
+/* The processes without a lease on the first GPU. Returns how many there are. */
+unsigned unmanaged_processes(const struct machine *machine, struct row rows[static ROWS_MAX]);
+
+bool is_unmanaged(const struct machine *machine, pid_t pid, unsigned queues);
+
+/* An empty directory for --debugfs, which is "debug". */
+void machine_debugfs(const struct machine *machine);
