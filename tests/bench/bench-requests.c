@@ -15,11 +15,11 @@
 #define KIND_OBJECTS 9U
 
 /* Makes one request of `different` wants, each of other CUs, then the same again; on any GPU. */
-static sd_bus_message *ask(sd_bus *bus, const char *path, const char *interface, const char *method,
-			   unsigned wants, unsigned different, unsigned cus, bool fits,
-			   bool adaptable)
+static sd_bus_message *ask_many(sd_bus *bus, const char *path, const char *interface,
+				const char *method, unsigned wants, unsigned different,
+				unsigned cus, bool fits, bool adaptable)
 {
-	sd_bus_message *m = client_ask(bus, path, interface, method);
+	sd_bus_message *m = call_new(bus, path, interface, method);
 
 	CHECK(sd_bus_message_open_container(m, 'a', "a{sv}") >= 0);
 	for (unsigned i = 0; i < wants; i++)
@@ -37,24 +37,25 @@ static sd_bus_message *ask(sd_bus *bus, const char *path, const char *interface,
 static sd_bus_message *plan(sd_bus *bus, unsigned wants, unsigned different, unsigned cus,
 			    bool fits)
 {
-	return ask(bus, GPUARB_PATH, GPUARB_INTERFACE, "Plan", wants, different, cus, fits, fits);
+	return ask_many(bus, GPUARB_PATH, GPUARB_INTERFACE, "Plan", wants, different, cus, fits,
+			fits);
 }
 
 static sd_bus_message *make(sd_bus *bus, unsigned kind, const char *lease)
 {
 	switch (kind) {
-	case 0: return client_ask(bus, GPUARB_PATH, "org.freedesktop.DBus.Peer", "Ping");
+	case 0: return call_new(bus, GPUARB_PATH, "org.freedesktop.DBus.Peer", "Ping");
 	case 1: return plan(bus, 1, 1, 200, false);
 	case 2: return plan(bus, GPUS, 1, 200, false);
 	case 3: return plan(bus, GPUS, 8, 200, false);
 	case 4: return plan(bus, 1, 1, 304, true);
 	case 5: return plan(bus, GPUS, 1, 4, true);
 	case 6: return plan(bus, GPUS, 8, 4, true);
-	case 7: return ask(bus, lease, GPUARB_INTERFACE_LEASE, "Resize", 1, 1, 8, true, false);
-	case 8: return client_ask_arbiter(bus, "ReadLimits");
+	case 7: return ask_many(bus, lease, GPUARB_INTERFACE_LEASE, "Resize", 1, 1, 8, true, false);
+	case 8: return call_arbiter(bus, "ReadLimits");
 	case KIND_OBJECTS:
-		return client_ask(bus, GPUARB_PATH, "org.freedesktop.DBus.ObjectManager",
-				  "GetManagedObjects");
+		return call_new(bus, GPUARB_PATH, "org.freedesktop.DBus.ObjectManager",
+				"GetManagedObjects");
 	default: return NULL;
 	}
 }
@@ -72,48 +73,25 @@ static const char *const names[] = {
 	"GetManagedObjects",
 };
 
-static sd_bus_message *call(sd_bus *bus, sd_bus_message *m)
-{
-	sd_bus_error error = SD_BUS_ERROR_NULL;
-	sd_bus_message *answer = NULL;
-
-	if (sd_bus_call(bus, m, 0, &error, &answer) < 0)
-		fprintf(stderr, "%s: %s\n", error.name, error.message);
-	sd_bus_error_free(&error);
-	sd_bus_message_unref(m);
-	return answer;
-}
-
-static int on_objects(sd_bus_message *m, void *userdata, sd_bus_error *error)
-{
-	(void)error;
-	CHECK(!sd_bus_message_is_method_error(m, NULL));
-	*(bool *)userdata = true;
-	return 0;
-}
-
 /* The most CPU time that gpuarbd uses until it answers the read of a property, while it answers
  * GetManagedObjects to another connection. */
 static uint64_t read_beside_objects(const struct rig *rig, sd_bus *bus, sd_bus *other)
 {
-	sd_bus_message *m = make(other, KIND_OBJECTS, NULL);
+	struct answer objects;
 	uint64_t longest = 0;
-	bool came = false;
 
 	usleep(30000);
-	CHECK(sd_bus_call_async(other, NULL, m, on_objects, &came, 0) >= 0);
-	sd_bus_message_unref(m);
+	call_send(make(other, KIND_OBJECTS, NULL), &objects);
 	CHECK(sd_bus_flush(other) >= 0);
-	while (!came) {
+	while (!objects.came) {
 		uint64_t start = bench_cpu_nsec(rig->daemon);
 
-		m = client_ask(bus, GPUARB_PATH, "org.freedesktop.DBus.Properties", "Get");
-		CHECK(sd_bus_message_append(m, "ss", GPUARB_INTERFACE, "Version") >= 0);
-		sd_bus_message_unref(call(bus, m));
+		CHECK(is_fine(call(get(bus, GPUARB_PATH, GPUARB_INTERFACE, "Version"))));
 		start = bench_cpu_nsec(rig->daemon) - start;
 		longest = start > longest ? start : longest;
 		CHECK(sd_bus_process(other, NULL) >= 0);
 	}
+	CHECK(is_fine(objects.m));
 	return longest;
 }
 
@@ -121,7 +99,7 @@ int main(int argc, char *argv[])
 {
 	size_t n = argc > 2 ? strtoul(argv[2], NULL, 10) : 1900;
 	char gpus[GPUS * sizeof("mi300x-spx,")] = "--simulate=mi300x-spx";
-	struct client_lease *leases = calloc(n, sizeof(*leases));
+	struct live_lease *leases = calloc(n, sizeof(*leases));
 	double us[ARRAY_SIZE(names)];
 	bool adaptable = argc > 3 && strcmp(argv[3], "adaptable") == 0;
 	uint64_t beside[RUNS];
@@ -142,8 +120,8 @@ int main(int argc, char *argv[])
 	client_start_daemon(&rig, gpus, true);
 	bus = rig_connect(&rig, getuid());
 	for (size_t i = 0; i < n; i++)
-		leases[i] = client_take(client_call(bus, ask(bus, GPUARB_PATH, GPUARB_INTERFACE,
-							     "Reserve", 1, 1, 4, true, adaptable)));
+		leases[i] = granted(call(ask_many(bus, GPUARB_PATH, GPUARB_INTERFACE, "Reserve", 1,
+						  1, 4, true, adaptable)));
 	printf("%zu leases on %u GPUs, reserved in %.1f s of CPU time\n%-40s %10s %10s\n", n, GPUS,
 	       (double)bench_cpu_nsec(rig.daemon) / 1e9, "request", "p50 us", "most us");
 	for (unsigned kind = 0; make(bus, kind, leases[0].path); kind++) {
@@ -154,7 +132,7 @@ int main(int argc, char *argv[])
 
 			usleep(30000);
 			start = bench_cpu_nsec(rig.daemon);
-			sd_bus_message_unref(call(bus, make(bus, kind, leases[i].path)));
+			sd_bus_message_unref(call(make(bus, kind, leases[i].path)));
 			samples[i] = bench_cpu_nsec(rig.daemon) - start;
 		}
 		us[kind] = (double)bench_quantile(samples, RUNS, 0.5) / 1e3;

@@ -18,19 +18,6 @@ struct figures {
 	uint64_t ready[ROUNDS], answer[ROUNDS];
 };
 
-static unsigned cus_free(sd_bus *bus)
-{
-	sd_bus_message *m = client_ask(bus, GPUARB_PATH_GPU "/0", "org.freedesktop.DBus.Properties",
-				       "Get");
-	unsigned number;
-
-	CHECK(sd_bus_message_append(m, "ss", GPUARB_INTERFACE_GPU, "CusFree") >= 0);
-	m = client_call(bus, m);
-	CHECK(sd_bus_message_read(m, "v", "u", &number) >= 0);
-	sd_bus_message_unref(m);
-	return number;
-}
-
 static void measure(struct rig *rig, sd_bus *bus, struct figures *ret)
 {
 	for (unsigned i = 0; i < ROUNDS; i++) {
@@ -40,22 +27,12 @@ static void measure(struct rig *rig, sd_bus *bus, struct figures *ret)
 		rig_hear(rig, "died");
 		rig_hear(rig, "ready");
 		ret->ready[i] = bench_nsec() - start;
-		cus_free(bus);
+		gpu_number(bus, "CusFree");
 		ret->answer[i] = bench_nsec() - start;
 	}
 }
 
 /* Of one CU that they share: they all fit. */
-static int reserve(sd_bus *bus)
-{
-	sd_bus_message *m = client_ask_arbiter(bus, "Reserve");
-
-	CHECK(sd_bus_message_append(m, "aa{sv}a{sv}", 1, 3, "cus", "u", 1, "queues", "u", 1,
-				    "isolation", "s", "shared", 1, "name", "s",
-				    "one of many") >= 0);
-	return client_take(client_call(bus, m)).holder;
-}
-
 static double msec(uint64_t *samples, double q)
 {
 	return (double)bench_quantile(samples, ROUNDS, q) / 1e6;
@@ -86,11 +63,11 @@ int main(int argc, char *argv[])
 	measure(&rig, bus, &none);
 	empty = (unsigned)rig_resident_kib(rig.daemon);
 	for (size_t i = 0; i < n; i++)
-		holders[i] = reserve(bus);
-	before = cus_free(bus);
+		holders[i] = granted(call(ask_for(bus, "cus=1 queues=1 isolation=shared"))).holder;
+	before = gpu_number(bus, "CusFree");
 	resident = (unsigned)rig_resident_kib(rig.daemon);
 	measure(&rig, bus, &full);
-	CHECK(cus_free(bus) == before);
+	CHECK(gpu_number(bus, "CusFree") == before);
 
 	printf("%-36s %9s %9s\n", "SIGKILL to", "p50 ms", "max ms");
 	row("ready, no lease (floor)", none.ready);

@@ -34,15 +34,6 @@ static void note(uint64_t *samples, size_t n, uint64_t ret[2])
 	ret[1] = bench_quantile(samples, n, 0.99);
 }
 
-static void read_property(sd_bus *bus)
-{
-	sd_bus_message *m = client_ask(bus, GPUARB_PATH_GPU "/0", "org.freedesktop.DBus.Properties",
-				       "Get");
-
-	CHECK(sd_bus_message_append(m, "ss", GPUARB_INTERFACE_GPU, "CusFree") >= 0);
-	sd_bus_message_unref(client_call(bus, m));
-}
-
 static void measure_reads(struct rig *rig, sd_bus *bus, struct figures *ret)
 {
 	static uint64_t samples[READS];
@@ -51,7 +42,7 @@ static void measure_reads(struct rig *rig, sd_bus *bus, struct figures *ret)
 	for (unsigned i = 0; i < READS; i++) {
 		uint64_t from = bench_nsec();
 
-		read_property(bus);
+		gpu_number(bus, "CusFree");
 		samples[i] = bench_nsec() - from;
 		usleep(READ_PAUSE_USEC);
 	}
@@ -59,13 +50,9 @@ static void measure_reads(struct rig *rig, sd_bus *bus, struct figures *ret)
 	note(samples, READS, ret->read);
 }
 
-static struct client_lease take_lease(sd_bus *bus)
+static struct live_lease take_lease(sd_bus *bus)
 {
-	sd_bus_message *m = client_ask_arbiter(bus, "Reserve");
-
-	CHECK(sd_bus_message_append(m, "aa{sv}a{sv}", 1, 2, "cus", "u", 4, "queues", "u", 1, 1,
-				    "class", "s", "besteffort") >= 0);
-	return client_take(client_call(bus, m));
+	return granted(call(ask_for(bus, "cus=4 queues=1; class=besteffort")));
 }
 
 static void measure_reserves(sd_bus *bus, struct figures *ret)
@@ -74,27 +61,14 @@ static void measure_reserves(sd_bus *bus, struct figures *ret)
 
 	for (unsigned i = 0; i < RESERVES; i++) {
 		uint64_t from = bench_nsec();
-		struct client_lease lease = take_lease(bus);
+		struct live_lease lease = take_lease(bus);
 
-		client_release(bus, &lease);
+		CHECK(is_fine(call(release(bus, lease.path))));
+		close(lease.holder);
 		samples[i] = bench_nsec() - from;
 		usleep(READ_PAUSE_USEC * 21);
 	}
 	note(samples, RESERVES, ret->reserve);
-}
-
-static bool is_there(sd_bus *bus, const char *path)
-{
-	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-	sd_bus_message *m = client_ask(bus, path, "org.freedesktop.DBus.Properties", "Get");
-	sd_bus_message *answer = NULL;
-	int r;
-
-	CHECK(sd_bus_message_append(m, "ss", GPUARB_INTERFACE_LEASE, "State") >= 0);
-	r = sd_bus_call(bus, m, 0, &error, &answer);
-	sd_bus_message_unref(m);
-	sd_bus_message_unref(answer);
-	return r >= 0;
 }
 
 static void measure_ends(sd_bus *bus, struct figures *ret)
@@ -102,11 +76,11 @@ static void measure_ends(sd_bus *bus, struct figures *ret)
 	static uint64_t samples[ENDS];
 
 	for (unsigned i = 0; i < ENDS; i++) {
-		struct client_lease lease = take_lease(bus);
+		struct live_lease lease = take_lease(bus);
 		uint64_t from = bench_nsec();
 
 		close(lease.holder);
-		while (is_there(bus, lease.path))
+		while (lease_exists(bus, lease.path))
 			usleep(READ_PAUSE_USEC);
 		samples[i] = bench_nsec() - from;
 	}
