@@ -4,7 +4,9 @@
 # Shared by the tests of gpuarbctl: runs gpuarbctl, checks exit code and output, and starts a daemon
 # on a private bus. A failed check prints the output; the script then ends with 1 in rig_done.
 
+umask go-w # gpuarbd refuses a configuration that others can write
 dir=$(mktemp -d) || exit 1
+touch "$dir/out" "$dir/err"
 failed=0
 bus_pid='' daemon_pid='' holder=''
 # shellcheck source=tests/rigs/await.sh
@@ -104,8 +106,11 @@ check()
 	exec {await_shown}>&-
 }
 
+# rig_start_bus: starts a bus, and makes a configuration for rig_start_daemon that says nothing.
 rig_start_bus()
 {
+	mkdir -p "$dir/tenants.d"
+	: >>"$dir/gpuarbd.conf"
 	cat >"$dir/bus.conf" <<-CONF
 		<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Configuration 1.0//EN"
 		 "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
@@ -184,25 +189,43 @@ list_becomes()
 	listed "$1" || { complain "$said: not in $patience s: $1"; rig_done; }
 }
 
-# hold ARGUMENT…: starts a gpuarbctl that keeps running; its first line is in $held, its pid in $holder.
+# follow ARGUMENT…: starts a gpuarbctl that keeps running; its pid is in $!, its first line in $line, the lease that
+# this names in $lease. What it prints is read from ${output[pid]}; $errors: a file for standard error.
+declare -gA output=()
+follow()
+{
+	local fd
+	said="gpuarbctl $*"
+	exec {fd}< <(exec "$GPUARBCTL" "$@" 2>"${errors:-/dev/stdout}")
+	output[$!]=$fd
+	next_line $!
+	lease=$(sed -n 's/^lease \([0-9]*\)[:,]\? .*/\1/p' <<<"$line")
+}
+
+# hold ARGUMENT…: the same for the lease of a test; the first line is in $held, the pid in $holder.
 hold()
 {
-	said="gpuarbctl $*"
-	exec 9< <(exec "$GPUARBCTL" "$@" 2>"$dir/hold.err")
-	holder=$!
-	held=
-	read -r -t "$patience" held <&9
+	errors=$dir/hold.err follow "$@"
+	holder=$! held=$line
 	: >"$dir/out"
 	cp "$dir/hold.err" "$dir/err"
+}
+
+# next_line PID: the next line of it is in $line.
+next_line()
+{
+	line=
+	read -r -t "$patience" line <&"${output[$1]}"
 }
 
 # wait_for PID: waits for the process; its exit status is in $ended.
 wait_for()
 {
+	local fd=${output[$1]:-9}
 	wait "$1"
 	ended=$?
-	exec 9<&-
-	holder=
+	exec {fd}<&-
+	[ "$1" != "$holder" ] || holder=
 }
 
 # let_go SIGNAL PID

@@ -27,8 +27,6 @@ calibrates()
 
 # ---- usage -----------------------------------------------------------------------------
 rig_start_bus
-: >"$dir/gpuarbd.conf"
-mkdir "$dir/tenants.d"
 printf '[tenant everything]\nmatch-user = %s\n' "$(id -un)" >"$dir/tenants.d/10-all.conf"
 ends 2 calibrate 0
 ends 2 calibrate --same-line

@@ -20,13 +20,12 @@ if [ "$shell" = zsh ] && ! zsh -fc 'zmodload zsh/zpty && zpty probe true' 2>/dev
 fi
 
 # The scripts call the gpuarbctl that PATH finds.
-mkdir "$dir/bin" "$dir/home" "$dir/files" "$dir/files/sub" "$dir/tenants.d"
+mkdir "$dir/bin" "$dir/home" "$dir/files" "$dir/files/sub"
 ln -s "$(realpath "$GPUARBCTL")" "$dir/bin/gpuarbctl"
 script=$(realpath "$3")
 profiles=--profiles=$GPUARB_SOURCE_ROOT/conf/gpus
 touch "$dir/files/one.conf"
 export PATH="$dir/bin:$PATH" HOME="$dir/home"
-touch "$dir/out" "$dir/err"
 
 # ask LINE: completes at the end of the line; the candidates are in $dir/out, one a line.
 ask()
@@ -146,12 +145,9 @@ for line in 'show ' 'drain ' 'plan --tenant=' 'mask explain 0x1 --gpu='; do
 done
 
 # ---- with a daemon -----------------------------------------------------------------------
+rig_start_bus
 printf '[tenant compositor]\nmatch-user = 0\n[tenant team@night]\nmatch-user = %s\nopen = yes\n' "$(id -u)" \
 	>"$dir/tenants.d/50-test.conf"
-chmod -R go-w "$dir/tenants.d"
-echo '[daemon]' >"$dir/gpuarbd.conf"
-chmod go-w "$dir/gpuarbd.conf"
-rig_start_bus
 rig_start_daemon --simulate=radeon-vii,mi300x-cpx
 ask 'gpuarbctl show '
 offers_nothing
@@ -168,13 +164,11 @@ for verb in show activate deactivate revoke verify; do
 done
 ask "gpuarbctl resize --cus 3 ${id%?}"
 offers "$id"
-exec 6< <(exec "$GPUARBCTL" reserve --cus=1 --tenant=team@night --name=paper-2 2>&1)
+follow reserve --cus=1 --tenant=team@night --name=paper-2
 paper=$!
-read -r -t "$patience" _ <&6
 ask 'gpuarbctl show p'
 offers paper-2
-kill "$paper"
-wait "$paper"
+let_go TERM "$paper"
 # shellcheck disable=SC2207
 gpus=($("$GPUARBCTL" gpus --json | jq -r '.[].name'))
 check 'there are nine' test "${#gpus[@]}" = 9

@@ -33,11 +33,8 @@ sdma-queues = 2
 scheduler = hws
 vram = 512M
 END
-echo '[daemon]' >"$dir/gpuarbd.conf"
-mkdir "$dir/tenants.d"
-printf '[tenant *]\nclass = realtime\n' >"$dir/tenants.d/all.conf"
-chmod -R go-w "$dir/gpuarbd.conf" "$dir/tenants.d"
 rig_start_bus
+printf '[tenant *]\nclass = realtime\n' >"$dir/tenants.d/all.conf"
 
 # machine PROFILE,…: starts gpuarbd with these GPUs.
 programs=()

@@ -203,7 +203,6 @@ if command -v systemd-analyze >/dev/null; then
 fi
 
 # ---- reload names what waits for a restart, and all problems ----------------------------------
-mkdir "$dir/tenants.d"
 printf '[daemon]\nbackend = simulated\nsimulate = radeon-vii\n' >"$dir/gpuarbd.conf"
 rig_start_daemon
 prints '.reloaded and .restart_keys == []' reload --json
@@ -218,11 +217,10 @@ printf '[tenant c]\nmax-cus = x\nfoo = 3\n' >"$dir/tenants.d/1.conf"
 fails 6 '3 problems' reload
 rm "$dir/tenants.d/1.conf"
 rig_stop_daemon
-rm -r "$dir/run" "$dir/tenants.d"
+rm -r "$dir/run"
 
 # ---- the first lease, and a refusal -------------------------------------------------------
 : >"$dir/gpuarbd.conf"
-mkdir "$dir/tenants.d"
 rig_start_daemon --simulate=radeon-vii
 hold reserve --cus=30 --name=training
 prints '.[0].id == 1 and .[0].since > 0' list --json
@@ -256,24 +254,18 @@ out_lacks '    --'
 # ---- a lease by its name ---------------------------------------------------------------------
 prints '.id == 1 and .name == "training"' show training --json
 ends 0 verify training
-named() # NAME
-{
-	exec 6< <(exec "$GPUARBCTL" reserve --cus=1 --name="$1" 2>&1)
-	named=$!
-	read -r -t "$patience" _ <&6
-}
-named training
+follow reserve --cus=1 --name=training
+named=$!
 for verb in show release deactivate activate verify 'resize --cus=3'; do
 	# shellcheck disable=SC2086 # words
 	fails 2 "1 of $me, 2 of $me" $verb training
 done
-kill "$named"
-wait "$named"
-named training-2
+let_go TERM "$named"
+follow reserve --cus=1 --name=training-2
+named=$!
 prints '.id == 3 and .partitions[0].queues == 3' resize training-2 --queues=3 --json
 prints '.released == 3' release training-2 --json
-wait "$named"
-exec 6<&-
+wait_for "$named"
 fails 1 "'training-2'" release training-2
 
 # ---- a drawing -----------------------------------------------------------------------------
@@ -290,9 +282,8 @@ fi
 # ---- names and text of other users -----------------------------------------------------------
 # 127 bytes of a name with escape sequences, right-to-left text, emoji and a wide character.
 name=$'\033]0;title\a\033[2J\u202e\u05d0\u05d1 \U0001f600 \u8a9e'
-exec 6< <(exec "$GPUARBCTL" reserve --cus=1 --name=$'\u05d0\u05d1 \U0001f600 \u8a9e' 2>&1)
+follow reserve --cus=1 --name=$'\u05d0\u05d1 \U0001f600 \u8a9e'
 odd=$!
-read -r -t "$patience" _ <&6
 for locale in C C.UTF-8; do
 	for verb in list status map 'show 1' 'plan --cus=60'; do
 		# shellcheck disable=SC2086 # words
@@ -303,20 +294,15 @@ for locale in C C.UTF-8; do
 done
 LC_ALL=C "$GPUARBCTL" list >"$dir/out"
 check 'in the locale C, only ASCII' test "$(LC_ALL=C grep -c '[^ -~]' "$dir/out")" = 0
-kill "$odd"
-wait "$odd"
-exec 6<&-
-exec 6< <(exec "$GPUARBCTL" reserve --cus=1 --name="$(printf 'aaaaa\xd7\x90%.0s' {1..10})" 2>&1)
+let_go TERM "$odd"
+follow reserve --cus=1 --name="$(printf 'aaaaa\xd7\x90%.0s' {1..10})"
 odd=$!
-read -r -t "$patience" _ <&6
 said='gpuarbctl map shortens a name between characters'
 LC_ALL=C.UTF-8 "$GPUARBCTL" map >"$dir/out"
 out_has " aaaaa$(printf '\xd7\x90aaaaa%.0s' {1..5})$(printf "\xd7\x90")aa.., besteffort"
 LC_ALL=C "$GPUARBCTL" map >"$dir/out"
 out_has ' aaaaa\xd7\x90aaaaa\xd7\x90aaaaa\xd7.., besteffort'
-kill "$odd"
-wait "$odd"
-exec 6<&-
+let_go TERM "$odd"
 ends 2 reserve --cus=1 --name="$name"
 err_lacks $'\033'
 long=$(printf 'x%.0s' {1..10000})
@@ -330,9 +316,8 @@ ends 2 "$long"
 check 'a verb of 10 kB is quoted in part' test "$(wc -c <"$dir/err")" -lt 1000
 
 # ---- lists on terminals of any width --------------------------------------------------------
-exec 6< <(exec "$GPUARBCTL" reserve --cus=50 --wait --name="$(printf 'x%.0s' {1..100})" 2>&1)
+follow reserve --cus=50 --wait --name="$(printf 'x%.0s' {1..100})"
 waiter=$!
-read -r -t "$patience" _ <&6
 mkfifo "$dir/keys"
 exec 5<>"$dir/keys" # script ends with its input
 # narrow COLUMNS ARGUMENT…: standard output is a terminal with so many columns.
@@ -452,35 +437,28 @@ shows '--columns' help list
 shows '--version' help
 shows 'LEASE is' help show
 ends 2 help nothing
-exec 7< <(exec "$GPUARBCTL" monitor --json)
+follow monitor --json
 watcher=$!
-read -r -t "$patience" line <&7
 printf '%s\n' "$line" >"$dir/out"
-said='gpuarbctl monitor --json'
 json_out '.event == "watching" and (.time | test("^20[0-9-]+T[0-9:.]+Z$"))'
 mkfifo "$dir/release"
 "$GPUARBCTL" run --cus=1 --queues=2 --name=short -- cat "$dir/release" &
 short=$!
-await_line 7 '*"lease-added"*'
+await_line "${output[$watcher]}" '*"lease-added"*'
 printf '%s\n' "$line" >"$dir/out"
-said='gpuarbctl monitor --json'
 json_out '.name == "short" and .state == "granted"'
 echo >"$dir/release"
 check "$said: run ends" wait "$short"
-kill "$watcher"
-exec 7< <(exec "$GPUARBCTL" list -w --columns=id,state --no-legend)
+let_go TERM "$watcher"
+follow list -w --columns=id,state --no-legend
 watcher=$!
-read -r -t "$patience" line <&7
-kill "$waiter"
-wait "$waiter"
-while read -r -t "$patience" line <&7; do
+let_go TERM "$waiter"
+while next_line "$watcher"; do
 	[ -z "$line" ] || { last=$line; continue; }
 	[ "${last:-}" != '1  granted' ] || break
 done
-said='gpuarbctl list --watch'
 check 'it prints the list again when a lease ends' test "${last:-}" = '1  granted'
-kill "$watcher"
-exec 6<&- 7<&-
+let_go TERM "$watcher"
 if [ -n "$terminal" ]; then
 	narrow 20 list
 	out_has 'train..'

@@ -9,7 +9,6 @@ set -u
 . "$GPUARB_SOURCE_ROOT/tests/cli/ctl-rig.sh"
 
 rig_need dbus-daemon dbus-monitor jq
-touch "$dir/out" "$dir/err"
 export XDG_RUNTIME_DIR=$dir # of the sockets of agents
 rig_start_bus
 
@@ -45,7 +44,6 @@ cat >"$dir/gpuarbd.conf" <<-'CONF'
 	activate-min-interval = 1ms
 	grow-delay = 1ms
 CONF
-mkdir "$dir/tenants.d"
 cat >"$dir/tenants.d/10-all.conf" <<-CONF
 	[tenant everything]
 	match-user = $(id -un)
@@ -254,21 +252,16 @@ done
 # borrower NAME: starts a borrower of all CUs; its pid is in $borrower, its lease in $ml.
 borrower()
 {
-	said="borrower $1"
-	exec 5< <(exec "$GPUARBCTL" reserve --adaptable --cus=60 --cus-min=15 --name="$1" 2>&1)
-	borrower=$!
-	line=
-	read -r -t "$patience" line <&5
-	ml=$(sed -n 's/^lease \([0-9]*\): .*/\1/p' <<<"$line")
+	follow reserve --adaptable --cus=60 --cus-min=15 --name="$1"
+	borrower=$! ml=$lease
 	check "it says what it has: $line" test -n "$ml"
 }
 
 # borrower_ends STATUS
 borrower_ends()
 {
-	wait "$borrower"
-	check "the borrower ends with $1" test $? = "$1"
-	exec 5<&-
+	wait_for "$borrower"
+	check "the borrower ends with $1" test "$ended" = "$1"
 }
 of() { echo "(.[] | select(.id == $1))"; }
 
@@ -312,11 +305,8 @@ json_out ".effects.pauses == [$ml] and .effects.moves == []"
 shows "lease $ml " plan --class=realtime --shader-engines=1 --alone=active
 ends 0 plan --class=realtime --shader-engines=1 --alone=active --start-inactive --json
 json_out '.effects == null'
-exec 7< <(exec "$GPUARBCTL" reserve --class=realtime --shader-engines=1 --start-inactive \
-	--alone=active --name=turns 2>&1)
-turner=$! line=
-read -r -t "$patience" line <&7
-turns=$(sed -n 's/^lease \([0-9]*\): .*/\1/p' <<<"$line")
+follow reserve --class=realtime --shader-engines=1 --start-inactive --alone=active --name=turns
+turner=$! turns=$lease
 check "it says what it has: $line" test -n "$turns"
 ends 0 activate "$turns" --wait=60
 shows 'paused' list
@@ -338,8 +328,7 @@ ends 0 activate "$vr" --wait=60
 ends 3 activate "$turns" --json
 json_err ".refusals[0] | .reason == \"exclusive\" and .leases == [$vr]"
 ends 0 release "$turns"
-wait "$turner"
-exec 7<&-
+wait_for "$turner"
 ends 0 deactivate "$vr"
 list_becomes "$(of "$ml") | .partitions[0].cus == 60"
 
@@ -398,36 +387,29 @@ ends 0 deactivate "$vr"
 ends 7 activate "$vr" --wait=0 --json --wait=1
 json_err '.error | test("still activating")'
 shows "lease $vr: state: activating" verify
-exec 6< <(exec "$GPUARBCTL" monitor)
-read -r -t "$patience" line <&6
+follow monitor
+monitor=$!
 kill -CONT "$borrower"
 list_becomes "$(of "$vr") | .state == \"granted\""
-await_line 6 "lease-changed $ml ml granted: deadline in *min -> null"
-exec 6<&-
+await_line "${output[$monitor]}" "lease-changed $ml ml granted: deadline in *min -> null"
+let_go TERM "$monitor"
 
 # activate --wait while the lease is deactivated, or lost.
 ends 0 deactivate "$vr"
 list_becomes "$(of "$ml") | .partitions[0].cus == 60"
 halt "$borrower"
 for how in deactivate release; do
-	said="activate, and $how"
-	exec 6< <(exec "$GPUARBCTL" activate "$vr" --wait 2>&1)
+	follow activate "$vr" --wait
 	waiter=$!
-	line=
-	read -r -t "$patience" line <&6
 	check "it says that it waits: $line" grep -q 'activating' <<<"$line"
 	ends 0 "$how" "$vr"
-	wait "$waiter"
-	ended=$? line=
-	read -r -t "$patience" line <&6
-	exec 6<&-
-	if [ "$how" = deactivate ]; then
-		check "what was lent again is a failure: $line" test "$ended" = 1
-		check 'and is said' grep -q "lease $vr" <<<"$line"
-	else
-		check "what is gone is lost: $line" test "$ended" = 8
-		check 'and is said' grep -q "lease $vr" <<<"$line"
-	fi
+	next_line "$waiter"
+	check 'that it waits in vain is said' grep -q "lease $vr" <<<"$line"
+	wait_for "$waiter"
+	case $how in
+	deactivate) check "what was lent again is a failure: $line" test "$ended" = 1 ;;
+	release) check "what is gone is lost: $line" test "$ended" = 8 ;;
+	esac
 done
 wait_for "$holder"
 check 'its holder has lost it' test "$ended" = 8
@@ -439,16 +421,12 @@ vr=$(sed -n 's/^lease \([0-9]*\): .*/\1/p' <<<"$held")
 list_becomes "($(of "$vr") | .state == \"granted\") and ($(of "$ml") | .partitions[0].cus == 45)"
 
 # A waiting lease cannot be activated.
-exec 6< <(exec "$GPUARBCTL" reserve --class=realtime --shader-engines=4 --wait --start-inactive 2>&1)
-waiter=$!
-read -r -t "$patience" line <&6
-waits=$(sed -n 's/^lease \([0-9]*\) waits .*/\1/p' <<<"$line")
+follow reserve --class=realtime --shader-engines=4 --wait --start-inactive
+waiter=$! waits=$lease
 check "it waits: $line" test -n "$waits"
 fails 1 'waiting' activate "$waits"
 ends 1 deactivate "$waits"
-kill "$waiter"
-wait "$waiter"
-exec 6<&-
+let_go TERM "$waiter"
 
 # ---- observation ---------------------------------------------------------------------------
 shows '0000:03:00.0: slots' verify
@@ -487,7 +465,7 @@ fi
 prints ".revoked == $ml and .deadline > 0" revoke "$ml" --grace=1000 --reason='new cards' --json
 shows 'new cards' show "$ml"
 out_has 'deadline  '
-await_line 5 '*revoking*'
+await_line "${output[$borrower]}" '*revoking*'
 check "its holder is told: $line" grep -q 'new cards; ends' <<<"$line"
 fails 1 'forward' revoke "$ml" --grace=2000
 ends 1 revoke "$ml" --grace=2000 --json
@@ -506,19 +484,15 @@ prints '. == []' list --json
 # ---- requeue -----------------------------------------------------------------------------
 sed -i '/^class = realtime/a preempt = revoke' "$dir/tenants.d/10-all.conf"
 ends 0 reload
-exec 5< <(exec "$GPUARBCTL" reserve --class=besteffort --cus=60 --exact --requeue --name=again 2>&1)
-again=$!
-read -r -t "$patience" line <&5
-again_lease=$(sed -n 's/^lease \([0-9]*\): .*/\1/p' <<<"$line")
+follow reserve --class=besteffort --cus=60 --exact --requeue --name=again
+again=$! again_lease=$lease
 ends 0 run --class=realtime --shader-engines=1 -- "$GPUARBCTL" list --json
 json_out "$(of "$again_lease") | .state == \"waiting\" and .partitions == [] and .position == 1"
 list_becomes "length == 1 and ($(of "$again_lease") | .state == \"granted\" and .partitions[0].cus == 60)"
 for state in revoking waiting granted; do
-	check "it prints that it is $state" await_line 5 "lease $again_lease: $state*"
+	check "it prints that it is $state" await_line "${output[$again]}" "lease $again_lease: $state*"
 done
-kill "$again"
-wait "$again"
-exec 5<&-
+let_go TERM "$again"
 list_becomes '. == []'
 
 # run --requeue ends its command, and starts it again when the lease is granted again.
@@ -533,19 +507,15 @@ chmod +x "$dir/worker"
 # says LINE: the worker of run --requeue prints it.
 says()
 {
-	line=
-	read -r -t "$patience" line <&5
+	next_line "$again"
 	check "the worker prints '$1', not '$line'" test "$line" = "$1"
 }
 for how in '--fixed --class=besteffort --cus=60 --exact' '--adaptable --cus=60 --cus-min=30'; do
 	# shellcheck disable=SC2086
-	exec 5< <(exec "$GPUARBCTL" run --requeue $how -- "$dir/worker" 2>"$dir/run.err")
-	again=$!
+	errors=$dir/run.err follow run --requeue $how -- "$dir/worker"
+	again=$! again_lease=$lease
 	preload=
 	[[ $how != --adaptable* ]] || preload=set
-	line=
-	read -r -t "$patience" line <&5
-	again_lease=$(sed -n 's/^lease \([0-9]*\), .*/\1/p' <<<"$line")
 	check "the worker has a lease: $line" test "$line" = "lease $again_lease, preload=$preload"
 	ends 0 run --class=realtime --shader-engines=4 -- "$GPUARBCTL" list --json
 	json_out "$(of "$again_lease") | .state == \"waiting\""
@@ -556,33 +526,28 @@ for how in '--fixed --class=besteffort --cus=60 --exact' '--adaptable --cus=60 -
 	list_becomes "length == 1 and ($(of "$again_lease") | .state == \"granted\")"
 	kill "$again"
 	says ends
-	wait "$again"
-	check "the exit status is that of the command" test $? = 0
-	exec 5<&-
+	wait_for "$again"
+	check "the exit status is that of the command" test "$ended" = 0
 	list_becomes '. == []'
 done
 
 # A command that ignores SIGTERM is killed before the deadline. A signal ends the wait.
 sed -i 's/^activate-grace = .*/activate-grace = 2s/' "$dir/gpuarbd.conf"
 ends 0 reload
-exec 5< <(exec "$GPUARBCTL" run --requeue --quiet --fixed --class=besteffort --cus=60 --exact -- \
-	bash -c 'trap "" TERM; echo $$; exec sleep infinity' 2>"$dir/run.err")
-again=$!
-read -r -t "$patience" first <&5
+errors=$dir/run.err follow run --requeue --quiet --fixed --class=besteffort --cus=60 --exact -- \
+	bash -c 'trap "" TERM; echo $$; exec sleep infinity'
+again=$! first=$line
 check 'another process runs the command' test "$first" != "$again"
-exec 6< <(exec "$GPUARBCTL" run --class=realtime --shader-engines=4 -- \
-	bash -c 'echo granted; exec sleep infinity' 2>"$dir/realtime.err")
+errors=$dir/realtime.err follow run --class=realtime --shader-engines=4 -- \
+	bash -c 'echo granted; exec sleep infinity'
 realtime=$!
-read -r -t "$patience" line <&6
 check "the realtime lease is granted: $line" test "$line" = granted
 await_so 'the command was killed' test ! -e "/proc/$first" # on a busy machine after the deadline
 list_becomes 'any(.state == "waiting")'
-kill -INT "$again"
-wait "$again"
-check 'SIGINT ends the wait' test $? = 130
+let_go INT "$again"
+check 'SIGINT ends the wait' test "$ended" = 130
 list_becomes 'all(.state != "waiting")'
-kill "$realtime"
-exec 5<&- 6<&-
+let_go TERM "$realtime"
 list_becomes '. == []'
 
 # The exit status is that of the command, and gpuarbctl forwards signals to it.
@@ -596,16 +561,13 @@ check 'it ends' test $? = 0
 check 'the command ignores it, too' test $((0x$(sed 's/.*\t//' "$dir/out") & 0x10000)) != 0
 fails 125 'token=x' run --requeue --token=x -- true
 # An administrator revokes it: there is nothing to wait for again.
-exec 5< <(exec "$GPUARBCTL" run --requeue --cus=15 -- "$dir/worker" 2>"$dir/run.err")
-again=$!
-read -r -t "$patience" line <&5
-again_lease=$(sed -n 's/^lease \([0-9]*\), .*/\1/p' <<<"$line")
+errors=$dir/run.err follow run --requeue --cus=15 -- "$dir/worker"
+again=$! again_lease=$lease
 ends 0 revoke "$again_lease" --reason=tidy
 says ends
-wait "$again"
-check 'a command without a lease does not start again' test $? = 125
+wait_for "$again"
+check 'a command without a lease does not start again' test "$ended" = 125
 check 'the message names the reason' grep -q "lease $again_lease .*tidy" "$dir/run.err"
-exec 5<&-
 list_becomes '. == []'
 sed -i 's/^activate-grace = .*/activate-grace = 600s/' "$dir/gpuarbd.conf"
 ends 0 reload
@@ -644,18 +606,20 @@ ends 0 plan --class=realtime --shader-engines=1 --json
 json_out '.verdict == "granted" and (.effects.moves | length == 1)'
 moved=$(jq '.effects.moves[0]' "$dir/out")
 shows "lease $moved " plan --class=realtime --shader-engines=1
-exec 5< <(exec "$GPUARBCTL" monitor) 6< <(exec "$GPUARBCTL" monitor --json)
-await_line 5 watching
-await_line 6 '*"watching"*'
+follow monitor
+text=$!
+follow monitor --json
+json=$!
 ends 0 run --class=realtime --shader-engines=1 -- "$GPUARBCTL" list --json
 json_out "map(select(.moves)) | map([.id, .moves]) == [[$moved, 1]]"
-await_line 5 "lease-changed $moved granted: *partitions\\[0\\].cu_mask \"0x*\" -> \"0x*, moves null -> 1*"
-await_line 6 "*\"lease-changed\",\"what\":\"$moved\"*\"moves\"*"
+await_line "${output[$text]}" "lease-changed $moved granted: *partitions\\[0\\].cu_mask \"0x*\" -> \"0x*, moves null -> 1*"
+await_line "${output[$json]}" "*\"lease-changed\",\"what\":\"$moved\"*\"moves\"*"
 echo "$line" >"$dir/out"
 said='gpuarbctl monitor --json'
 json_out '(.changes | map(select(.key == "moves")) == [{ key: "moves", from: null, to: 1 }]) and
 	(.changes[] | select(.key == "partitions[0].cu_mask") | .from != .to)'
-exec 5<&- 6<&-
+let_go TERM "$text"
+let_go TERM "$json"
 shows 'moves        1' show "$moved"
 
 # ---- fairness ------------------------------------------------------------------------------

@@ -10,8 +10,6 @@ set -u
 
 rig_need dbus-daemon dbus-monitor jq
 rig_start_bus
-: >"$dir/gpuarbd.conf"
-mkdir "$dir/tenants.d"
 gpu_id=$("$FAKE_SYSFS" "$dir/sys" "$GPUARB_SOURCE_ROOT/conf/gpus" radeon-vii | cut -d' ' -f2)
 
 # ---- an unmanaged process ----------------------------------------------------------------

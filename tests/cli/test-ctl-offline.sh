@@ -218,7 +218,6 @@ done
 # ---- config check --------------------------------------------------------------------------
 printf '[daemon]\naudit-interval = 3s\n' >"$dir/good.conf"
 printf '[daemon]\naudit-intervall = 3s\nmargin = much\n' >"$dir/bad.conf"
-chmod go-w "$dir"/*.conf
 shows 'valid' config check "$dir/good.conf"
 prints '. == {valid: true, problems: [], warnings: []}' config check "$dir/good.conf" --json
 fails 6 'bad.conf:2' config check "$dir/good.conf" "$dir/bad.conf"
@@ -235,7 +234,6 @@ json_out '.valid and (.warnings | length == 1 and (.[0] | contains("tenants.d: n
 printf '[tenant a]\nmatch-user = 0\n' >"$dir/tenants.d/10-a.conf"
 printf '[daemon]\n' >"$dir/tenants.d/20-b.conf"
 printf 'no configuration' >"$dir/tenants.d/README"
-chmod -R go-w "$dir/tenants.d"
 ends 6 config check "$dir/tenants.d" --json
 json_out '.problems | length == 1 and (.[0] | contains("tenants.d/20-b.conf:1"))'
 rm "$dir/tenants.d/20-b.conf"

@@ -254,7 +254,7 @@ for profile in "$GPUARB_SOURCE_ROOT"/conf/gpus/*.conf; do
 done
 
 # ---- gpuarbd grants the plan ----------------------------------------------------------------
-mkdir "$dir/tenants.d" "$dir/bin"
+mkdir "$dir/bin"
 ln -s "$(realpath "$GPUARBCTL")" "$dir/bin/gpuarbctl"
 mkfifo "$dir/end"
 for name in compositor speech left COMMAND; do
@@ -275,7 +275,6 @@ enact()
 	cp "$dir/out" "$dir/text"
 	part tenants.d/50-realtime.conf: >"$dir/tenants.d/50-realtime.conf"
 	part gpuarbd.conf: >"$dir/gpuarbd.conf"
-	chmod go-w "$dir/tenants.d" "$dir/tenants.d/50-realtime.conf" "$dir/gpuarbd.conf"
 	check 'there are tenants' grep -q '^\[tenant' "$dir/tenants.d/50-realtime.conf"
 	ends 0 config check "$dir/tenants.d/50-realtime.conf" "$dir/gpuarbd.conf"
 	rig_start_daemon --simulate="$2"

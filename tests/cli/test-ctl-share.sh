@@ -117,17 +117,15 @@ for wrong in 0 -1 999ms 1000000000d x ''; do
 	ends 2 plan --cus=1 --duration="$wrong"
 done
 hold_as guest reserve --cus=60 --gpu=0
-exec 6< <(exec "$dir/as-student" reserve --cus=60 --gpu=0 --wait 2>&1)
+GPUARBCTL=$dir/as-student follow reserve --cus=60 --gpu=0 --wait
 waiter=$!
-read -r -t "$patience" waits <&6
-check "it waits: $waits" grep -q waits <<<"$waits"
+check "it waits: $line" grep -q waits <<<"$line"
 prints 'map(.duration_usec) == [7200000000, 7200000000]' list --json
 ends 0 list
 check 'the granted one shows when it ends' grep -q 'granted.*11[89]min' "$dir/out"
 check 'the waiting one, too' grep -q 'waiting.*11[89]min' "$dir/out"
 shows '120min' show "$(sed -n 's/^lease \([0-9]*\): .*/\1/p' <<<"$held")"
-kill "$waiter"
-exec 6<&-
+let_go TERM "$waiter"
 let_go_of guest
 list_becomes '. == []'
 policy <<<$'[tenant *]\nmax-duration = 3s\nenforce = kill'

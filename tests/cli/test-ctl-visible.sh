@@ -11,9 +11,6 @@ GPUARBCTL=${1:-${GPUARBCTL:?}}
 . "$GPUARB_SOURCE_ROOT/tests/cli/ctl-rig.sh"
 rig_need dbus-daemon dbus-monitor jq
 unset ROCR_VISIBLE_DEVICES HIP_VISIBLE_DEVICES CUDA_VISIBLE_DEVICES GPU_DEVICE_ORDINAL
-printf '[daemon]\n' >"$dir/gpuarbd.conf"
-mkdir "$dir/tenants.d"
-chmod go-w "$dir/tenants.d" "$dir/gpuarbd.conf"
 rig_start_bus
 rig_start_daemon --simulate=radeon-vii,mi210,v620
 vii=0000:03:00.0 mi210=0000:04:00.0 v620=0000:05:00.0

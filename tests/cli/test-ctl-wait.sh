@@ -10,8 +10,6 @@ set -u
 
 rig_need dbus-daemon dbus-monitor jq
 rig_start_bus
-: >"$dir/gpuarbd.conf"
-mkdir "$dir/tenants.d"
 cat >"$dir/tenants.d/10-all.conf" <<-CONF
 	[tenant everything]
 	match-user = $(id -un)
@@ -30,24 +28,19 @@ cat >"$dir/tenants.d/10-all.conf" <<-CONF
 CONF
 rig_start_daemon --simulate=radeon-vii
 
-# wait_in_line ARGUMENT…: starts a gpuarbctl that waits; its first line is in $waits, its lease in $id,
-# its pid in $waiter; fd 6 has its further output.
+# wait_in_line ARGUMENT…: starts a gpuarbctl that waits; its lease is in $id, its pid in $waiter.
 wait_in_line()
 {
-	said="gpuarbctl $*"
-	exec 6< <(exec "$GPUARBCTL" "$@" 2>&1)
+	follow "$@"
 	waiter=$!
-	waits=
-	read -r -t "$patience" waits <&6
-	id=$(sed -n 's/.*lease \([0-9]*\) waits .*/\1/p' <<<"$waits")
-	check "it says that it waits: $waits" test -n "$id"
+	id=$(sed -n 's/.*lease \([0-9]*\) waits .*/\1/p' <<<"$line")
+	check "it says that it waits: $line" test -n "$id"
 }
 
 waiter_ends() # STATUS SENTENCE
 {
-	wait "$waiter"
-	check "$2" test $? = "$1"
-	exec 6<&-
+	wait_for "$waiter"
+	check "$2" test "$ended" = "$1"
 }
 
 # ---- waiting leases are shown -----------------------------------------------------------
@@ -67,7 +60,7 @@ fails 3 'never' reserve --cus=30 --queues=1000 --wait
 
 wait_in_line reserve --cus=30 --class=guaranteed --name=second --wait
 check 'it has the first place, and says for what' \
-	grep -q ' waits for 30 CUs on 0000:03:00.0; position 1$' <<<"$waits"
+	grep -q ' waits for 30 CUs on 0000:03:00.0; position 1$' <<<"$line"
 ends 0 show "$id" --json
 json_out '.state == "waiting" and .position == 1 and .partitions == [] and .deadline == null
 	and (.reason | length > 0)'
@@ -80,12 +73,11 @@ check 'what it has not is no number' grep -q ' waiting .* -  *-  *-  *[0-9]*s  *
 shows '; position 1' status
 fails 1 'waiting' resize "$id" --cus=3
 second=$id second_pid=$waiter
-exec 5<&6
 
 # ---- the wait ends without a grant --------------------------------------------------------
 wait_in_line reserve --cus=30 --class=guaranteed --wait=1000
-check 'the next has the second place' grep -q '; position 2' <<<"$waits"
-check 'and says when it gives up' grep -q '1[0-9] min$' <<<"$waits"
+check 'the next has the second place' grep -q '; position 2' <<<"$line"
+check 'and says when it gives up' grep -q '1[0-9] min$' <<<"$line"
 shows 'deadline     gives up in 1' show "$id"
 prints '.deadline > 0' show "$id" --json
 kill -TERM "$waiter"
@@ -105,7 +97,7 @@ ends 0 release "$id"
 waiter_ends 8 'a place that somebody released is lost'
 
 wait_in_line reserve --cus=30 --class=realtime --wait
-check 'a higher class has the first place' grep -q '; position 1' <<<"$waits"
+check 'a higher class has the first place' grep -q '; position 1' <<<"$line"
 kill -KILL "$waiter"
 waiter_ends 137 'it was killed'
 
@@ -139,21 +131,19 @@ check 'with --json what waits is an object' \
 
 # ---- the wait ends with a grant -----------------------------------------------------------
 let_go TERM "$first"
-read -r -t "$patience" line <&5
+next_line "$second_pid"
 check 'what waited is granted' grep -q "^lease $second: cus: 30 asked, 30 granted" <<<"$line"
 prints ".[0] | .state == \"granted\" and .position == 0 and .reason == \"\"" list --json
 
 # shellcheck disable=SC2016
 wait_in_line run --cus=60 --class=guaranteed --wait -- sh -c 'echo "mask $HSA_CU_MASK"; exit 9'
-kill -TERM "$second_pid"
-wait "$second_pid"
-check 'SIGTERM ends reserve with 0' test $? = 0
-read -r -t "$patience" line <&6
+let_go TERM "$second_pid"
+check 'SIGTERM ends reserve with 0' test "$ended" = 0
+next_line "$waiter"
 check 'run says what was granted' grep -q "^gpuarbctl run: lease $id: cus: 60 asked" <<<"$line"
-read -r -t "$patience" line <&6
+next_line "$waiter"
 check 'and starts the command' grep -qx 'mask 0:0x[0-9a-f]*' <<<"$line"
 waiter_ends 9 'whose status it is'
-exec 5<&-
 
 # ---- default numbers of queues --------------------------------------------------------------
 prints '.partitions[0].queues == 4' plan --tenant=few --json
@@ -182,7 +172,7 @@ kill -KILL "$gpuarbd"
 ready
 prints '.state == "waiting" and .position == 1 and .deadline > 0' show "$id" --json
 let_go TERM "$holder"
-read -r -t "$patience" line <&6
+next_line "$waiter"
 check 'what waited before is granted' grep -q "^lease $id: cus: 30 asked, 30 granted" <<<"$line"
 kill -KILL "$gpuarbd"
 ready

@@ -19,17 +19,15 @@ part='--name=compositor --class=realtime --shader-engines=1 --queues=4'
 # ours EXAMPLE: installs the example with the user and group of this test.
 ours()
 {
-	mkdir "$dir/tenants.d"
 	sed "s/^match-group = .*/match-user = $(id -un)/; /^match-unit/d; s/^class = .*/&\nopen = yes/" "$examples/$1" \
 		>"$dir/tenants.d/$1"
-	chmod -R go-w "$dir/tenants.d"
 	rig_start_daemon --simulate=radeon-vii
 }
 
 over()
 {
 	rig_stop_daemon
-	rm -r "$dir/tenants.d"
+	rm "$dir/tenants.d"/*
 }
 
 # Unchanged, if its groups exist here.
@@ -37,15 +35,12 @@ for example in "$examples"/*.conf; do
 	name=$(basename "$example")
 	check "$name is installed" grep -qF "'examples/$name'" "$GPUARB_SOURCE_ROOT/conf/meson.build"
 	cp "$example" "$dir/$name"
-	chmod go-w "$dir/$name"
 	for group in $(sed -n 's/^match-group = //p' "$example"); do
 		getent group "$group" >/dev/null ||
 			sed -i "s/^match-group = $group/match-group = $(id -gn)/" "$dir/$name"
 	done
 	shows 'valid' config check "$dir/$name"
 done
-echo '[daemon]' >"$dir/gpuarbd.conf"
-chmod go-w "$dir/gpuarbd.conf"
 rig_start_bus
 
 # ---- a static split ----------------------------------------------------------------------
@@ -72,19 +67,16 @@ over
 ours dynamic-priority.conf
 # shellcheck disable=SC2086
 hold reserve $part --priority=high --start-inactive
-lender=$holder
 prints '.[0].state == "inactive" and .[0].partitions[0].priority == 11' list --json
 id=$(jq '.[0].id' "$dir/out")
-exec 7< <(exec "$GPUARBCTL" reserve --tenant='*' --adaptable --cus=100% --cus-min=25% 2>&1)
+follow reserve --tenant='*' --adaptable --cus=100% --cus-min=25%
 borrower=$!
-read -r -t "$patience" line <&7
 check "it borrows the whole GPU, not $line" grep -q '60 granted' <<<"$line"
 prints '.state == "granted"' activate "$id" --wait=60 --json
 prints '[.[] | .partitions[0].cus] | sort == [15, 45]' list --json
 prints '.state == "inactive"' deactivate "$id" --json
-kill "$borrower"
-exec 7<&-
-let_go TERM "$lender"
+let_go TERM "$borrower"
+let_go TERM "$holder"
 list_becomes 'length == 0'
 
 # Each of the sixteen priorities, up to the limit of each tenant.

@@ -17,7 +17,6 @@ cat >"$dir/gpuarbd.conf" <<-'CONF'
 	[daemon]
 	audit-interval = 1s
 CONF
-mkdir "$dir/tenants.d"
 cat >"$dir/tenants.d/10-all.conf" <<-CONF
 	[tenant everything]
 	match-user = $(id -un)

@@ -27,8 +27,6 @@ model()
 
 # ---- usage -----------------------------------------------------------------------------
 rig_start_bus
-: >"$dir/gpuarbd.conf"
-mkdir "$dir/tenants.d"
 cat >"$dir/tenants.d/10-all.conf" <<-CONF
 	[tenant everything]
 	match-user = $(id -un)

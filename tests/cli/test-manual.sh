@@ -15,7 +15,6 @@ compiler=("${@:3}")
 . "$GPUARB_SOURCE_ROOT/tests/cli/ctl-rig.sh"
 rig_need dbus-daemon dbus-monitor jq
 docs=$GPUARB_SOURCE_ROOT/docs
-touch "$dir/out" "$dir/err"
 
 # ---- the pages ---------------------------------------------------------------------------
 # section PAGE NAME: its text.
@@ -77,7 +76,6 @@ for gap in $gaps; do
 done
 
 # ---- examples of configuration -----------------------------------------------------------
-mkdir "$dir/tenants.d"
 for page in gpuarbd.conf.5 gpuarb-tenants.5; do
 	section "$docs/$page.scd" EXAMPLES | awk -v to="$dir/$page" '
 		/^```$/ { inside = !inside; n += inside; next }
@@ -88,7 +86,6 @@ for page in gpuarbd.conf.5 gpuarb-tenants.5; do
 		count=$((count + 1))
 		# Their users need not be here.
 		sed -i 's/^\(match-user\|match-group\) = .*/\1 = root/' "$file"
-		chmod go-w "$file"
 		ends 0 config check --profiles="$GPUARB_SOURCE_ROOT/conf/gpus" "$file"
 	done
 	check "$page has examples" test "$count" -ge 3
@@ -125,8 +122,6 @@ for n in 1 2; do
 		complain "example $n of libgpuarb(3) does not compile"
 done
 
-echo '[daemon]' >"$dir/gpuarbd.conf"
-chmod go-w "$dir/gpuarbd.conf"
 mkdir "$dir/sys"
 "$FAKE_SYSFS" "$dir/sys" "$GPUARB_SOURCE_ROOT/conf/gpus" radeon-vii >"$dir/out" || exit 1
 rig_start_bus

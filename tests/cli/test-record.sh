@@ -11,8 +11,6 @@ set -u
 rig_need dbus-daemon dbus-monitor jq /usr/bin/python3
 /usr/bin/python3 -c 'import dbus' 2>/dev/null || { echo 'skipped: no python3-dbus'; exit 77; }
 rig_start_bus
-: >"$dir/gpuarbd.conf"
-mkdir "$dir/tenants.d"
 rig_start_daemon --simulate=radeon-vii
 
 exec 6< <(exec /usr/bin/python3 "$GPUARB_SOURCE_ROOT/docs/examples/follow-lease.py" 30 2>&1)

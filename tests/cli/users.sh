@@ -19,9 +19,6 @@ users_start()
 	mkdir -m 755 "$dir/agent"
 	find "${GPUARB_AGENT_DIR:?}" -maxdepth 1 -type f -exec install -m 755 -t "$dir/agent" {} +
 	export GPUARB_AGENT_DIR=$dir/agent
-	touch "$dir/out" "$dir/err"
-	: >"$dir/gpuarbd.conf"
-	mkdir "$dir/tenants.d"
 	rig_start_bus
 	rig_start_daemon "$@"
 }
@@ -42,22 +39,15 @@ declare -A held_by=()
 # hold_as NAME ARGUMENT…: like hold of ctl-rig.sh; several users can hold at a time.
 hold_as()
 {
-	local name=$1 fd
-	shift
-	GPUARBCTL=$dir/as-$name hold "$@"
-	exec {fd}<&9
-	held_by[$name]="$holder $fd"
+	GPUARBCTL=$dir/as-$1 hold "${@:2}"
+	held_by[$1]=$holder
 	holder=
 }
 
 # let_go_of NAME: ends what hold_as has started.
 let_go_of()
 {
-	local pid fd
-	read -r pid fd <<<"${held_by[$1]}"
-	kill "$pid" 2>/dev/null # its lease may have ended
-	wait "$pid"
-	exec {fd}<&-
+	let_go TERM "${held_by[$1]}" 2>/dev/null # its lease may have ended
 	unset "held_by[$1]"
 }
 
@@ -65,6 +55,5 @@ let_go_of()
 policy()
 {
 	cat >"$dir/tenants.d/policy.conf"
-	chmod -R go-w "$dir/tenants.d" "$dir/gpuarbd.conf"
 	ends 0 reload
 }
