@@ -71,9 +71,8 @@ static void adapter_disconnected(void *userdata)
 	((struct adapter *)userdata)->disconnected = true;
 }
 
-static void adapter_named(void *userdata, int r)
+static void adapter_named(void *, int r)
 {
-	(void)userdata;
 	CHECK(r == 0);
 }
 
@@ -218,18 +217,16 @@ static int adapter_drain(void *userdata, const char *gpu, bool drain, struct res
 	return 0;
 }
 
-static int adapter_reload(void *userdata, struct result *result)
+static int adapter_reload(void *userdata, struct result *)
 {
 	struct adapter *adapter = userdata;
 
-	(void)result;
 	bus_tell_tenants(adapter->bus);
 	return 0;
 }
 
-static bool adapter_resolve(void *userdata)
+static bool adapter_resolve(void *)
 {
-	(void)userdata;
 	return false;
 }
 
@@ -341,11 +338,10 @@ void adapter_take_calls(struct adapter *adapter)
 	rig_signal_bus(&adapter->rig, SIGCONT);
 }
 
-static int answer_take(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int answer_take(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	struct answer *answer = userdata;
 
-	(void)error;
 	answer->came = true;
 	answer->number = answer_count++;
 	answer->m = sd_bus_message_ref(m);

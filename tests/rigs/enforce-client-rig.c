@@ -14,13 +14,12 @@ void on_lost(void *userdata)
 	stage->lost++;
 }
 
-void on_done(void *userdata, uint64_t tag, const struct enforce_request *request, int r,
+void on_done(void *userdata, uint64_t tag, const struct enforce_request *, int r,
 	     const char *sentence)
 {
 	struct stage *stage = userdata;
 	struct heard *heard = &stage->heard[stage->n++];
 
-	(void)request;
 	CHECK(stage->n <= 600);
 	heard->tag = tag;
 	heard->r = r;

@@ -140,10 +140,8 @@ hipError_t hipSetDevice(int device)
 	return fate("hipSetDevice");
 }
 
-hipError_t hipDeviceGetAttribute(int *value, hipDeviceAttribute_t attribute, int device)
+hipError_t hipDeviceGetAttribute(int *value, hipDeviceAttribute_t, int)
 {
-	(void)attribute;
-	(void)device;
 	*value = fake.major;
 	return fate("hipDeviceGetAttribute");
 }
@@ -198,20 +196,18 @@ hipError_t hipExtStreamCreateWithCUMask(hipStream_t *stream, uint32_t words, con
 	return hipSuccess;
 }
 
-hipError_t hipStreamCreateWithPriority(hipStream_t *stream, unsigned flags, int priority)
+hipError_t hipStreamCreateWithPriority(hipStream_t *stream, unsigned, int priority)
 {
 	hipError_t error = fate("hipStreamCreateWithPriority");
 
-	(void)flags;
 	fake.creations++;
 	if (error == hipSuccess)
 		*stream = make_stream(priority, true);
 	return error;
 }
 
-hipError_t hipStreamSynchronize(hipStream_t stream)
+hipError_t hipStreamSynchronize(hipStream_t)
 {
-	(void)stream;
 	return fate("hipStreamSynchronize");
 }
 
@@ -241,63 +237,52 @@ const char *hipGetErrorName(hipError_t error)
 
 /* ---- the lease -------------------------------------------------------------------------- */
 
-int gpuarb_lease_fail(struct gpuarb_lease *lease, int error, const char *sentence)
+int gpuarb_lease_fail(struct gpuarb_lease *, int error, const char *sentence)
 {
-	(void)lease;
 	snprintf(fake.sentence, sizeof(fake.sentence), "%s", sentence);
 	return error;
 }
 
-int gpuarb_lease_dispatch(struct gpuarb_lease *lease, gpuarb_lease_changed_t callback,
-			  void *userdata)
+int gpuarb_lease_dispatch(struct gpuarb_lease *lease, gpuarb_lease_changed_t, void *)
 {
-	(void)callback;
-	(void)userdata;
 	return fake.gone < 0 ? gpuarb_lease_fail(lease, fake.gone, "lease 7 has ended") : 0;
 }
 
-uint64_t gpuarb_lease_id(const struct gpuarb_lease *lease)
+uint64_t gpuarb_lease_id(const struct gpuarb_lease *)
 {
-	(void)lease;
 	return 7;
 }
 
-const char *gpuarb_lease_state(const struct gpuarb_lease *lease)
+const char *gpuarb_lease_state(const struct gpuarb_lease *)
 {
-	(void)lease;
 	return fake.state;
 }
 
-size_t gpuarb_lease_partitions(const struct gpuarb_lease *lease)
+size_t gpuarb_lease_partitions(const struct gpuarb_lease *)
 {
-	(void)lease;
 	return fake.partitions;
 }
 
-const struct gpuarb_partition *gpuarb_lease_partition(const struct gpuarb_lease *lease, size_t i)
+const struct gpuarb_partition *gpuarb_lease_partition(const struct gpuarb_lease *, size_t i)
 {
-	(void)lease;
 	return i < fake.partitions ? &fake.partition : NULL;
 }
 
-void gpuarb_lease_attach(struct gpuarb_lease *lease, void *data, void (*done)(void *data))
+void gpuarb_lease_attach(struct gpuarb_lease *, void *data, void (*done)(void *data))
 {
-	(void)lease;
 	fake.attached = data;
 	fake.done = done;
 }
 
-void *gpuarb_lease_attached(const struct gpuarb_lease *lease)
+void *gpuarb_lease_attached(const struct gpuarb_lease *)
 {
-	(void)lease;
 	return fake.attached;
 }
 
-int gpuarb_lease_queue_ids(struct gpuarb_lease *lease, size_t i, uint32_t *ids, size_t max)
+int gpuarb_lease_queue_ids(struct gpuarb_lease *lease, size_t, uint32_t *ids, size_t max)
 {
 	size_t n = 0;
 
-	(void)i;
 	if (fake.blind)
 		return gpuarb_lease_fail(lease, -EOPNOTSUPP, "in a PID namespace");
 	if (fake.look_fails_after && ++fake.looks > (unsigned)fake.look_fails_after)
@@ -312,12 +297,11 @@ int gpuarb_lease_queue_ids(struct gpuarb_lease *lease, size_t i, uint32_t *ids, 
 	return (int)n;
 }
 
-int gpuarb_lease_mask_queue(struct gpuarb_lease *lease, size_t i, uint32_t queue,
+int gpuarb_lease_mask_queue(struct gpuarb_lease *lease, size_t, uint32_t queue,
 			    const uint32_t *mask, size_t words)
 {
 	struct fake_queue *found = &fake.queues[queue];
 
-	(void)i;
 	if (!found->there)
 		return gpuarb_lease_fail(lease, -ENOENT, "no such queue");
 	if (fake.mask_fails)

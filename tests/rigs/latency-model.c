@@ -299,9 +299,8 @@ static int change(void *data, const uint32_t *const masks[static 2], size_t word
 	return model->change_with;
 }
 
-static void close_model(void *data)
+static void close_model(void *)
 {
-	(void)data;
 }
 
 void latency_model_open(struct latency_model *model, struct device *ret)
@@ -314,10 +313,9 @@ void latency_model_open(struct latency_model *model, struct device *ret)
 	snprintf(ret->problem, sizeof(ret->problem), "the model's sentence");
 }
 
-int latency_model_stop(void *data, int msec)
+int latency_model_stop(void *data, int)
 {
 	struct latency_model *model = data;
 
-	(void)msec;
 	return model->stop_at > 0 && --model->stop_at == 0 ? model->stop_with : 0;
 }

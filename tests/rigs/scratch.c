@@ -44,9 +44,8 @@ struct scratch scratch_new(void)
 	return scratch;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *walk)
+static int remove_entry(const char *path, const struct stat *, int, struct FTW *)
 {
-	(void)st, (void)kind, (void)walk;
 	return remove(path);
 }
 

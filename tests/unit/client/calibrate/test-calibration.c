@@ -58,9 +58,8 @@ static int partners_start(void *data, const struct work *work, const struct cuse
 	return 0;
 }
 
-static int partners_check(void *data)
+static int partners_check(void *)
 {
-	(void)data;
 	return 0;
 }
 

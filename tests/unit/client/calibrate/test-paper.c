@@ -55,9 +55,8 @@ static void partners_stop(void *data)
 	run->model.beside = 0;
 }
 
-static void sense(void *data, struct sample *ret)
+static void sense(void *, struct sample *ret)
 {
-	(void)data;
 	ret->mhz = 1700;
 }
 

@@ -129,12 +129,11 @@ static void set_engine(const struct model *model, struct bits *bits, unsigned en
 	codec_encode(&model->codec, &set, bits->word);
 }
 
-static void mask_mi300x(const struct table *t, const struct row *row, const struct model *model,
+static void mask_mi300x(const struct table *t, const struct row *row, const struct model *,
 			struct bits *ret)
 {
 	unsigned k = number(t, row, "k");
 
-	(void)model;
 	if (strcmp(cell(t, row, "layout"), "none") == 0)
 		set_list(ret, "none");
 	else if (strcmp(cell(t, row, "layout"), "first") == 0)

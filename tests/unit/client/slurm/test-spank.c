@@ -61,16 +61,14 @@ const char *spank_strerror(spank_err_t error)
 	return error == ESPANK_SUCCESS ? "success" : "failure";
 }
 
-spank_err_t spank_option_register(spank_t spank, struct spank_option *option)
+spank_err_t spank_option_register(spank_t, struct spank_option *option)
 {
-	(void)spank;
 	slurm.registered[slurm.n_registered++] = *option;
 	return ESPANK_SUCCESS;
 }
 
-spank_err_t spank_option_getopt(spank_t spank, struct spank_option *option, char **ret)
+spank_err_t spank_option_getopt(spank_t, struct spank_option *option, char **ret)
 {
-	(void)spank;
 	for (size_t i = 0; slurm.options[i][0]; i++) {
 		if (strcmp(slurm.options[i][0], option->name) != 0)
 			continue;
@@ -81,11 +79,10 @@ spank_err_t spank_option_getopt(spank_t spank, struct spank_option *option, char
 	return ESPANK_ERROR;
 }
 
-spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...)
+spank_err_t spank_get_item(spank_t, spank_item_t item, ...)
 {
 	va_list args;
 
-	(void)spank;
 	if (slurm.silent)
 		return ESPANK_ERROR;
 	va_start(args, item);
@@ -114,11 +111,10 @@ static size_t find_variable(const char *name)
 	return i;
 }
 
-spank_err_t spank_getenv(spank_t spank, const char *name, char *buf, int size)
+spank_err_t spank_getenv(spank_t, const char *name, char *buf, int size)
 {
 	size_t i = find_variable(name);
 
-	(void)spank;
 	if (!slurm.environment[i])
 		return ESPANK_ENV_NOEXIST;
 	return snprintf(buf, (size_t)size, "%s", strchr(slurm.environment[i], '=') + 1) < size
@@ -126,11 +122,10 @@ spank_err_t spank_getenv(spank_t spank, const char *name, char *buf, int size)
 		       : ESPANK_NOSPACE;
 }
 
-spank_err_t spank_unsetenv(spank_t spank, const char *name)
+spank_err_t spank_unsetenv(spank_t, const char *name)
 {
 	size_t i = find_variable(name);
 
-	(void)spank;
 	free(slurm.environment[i]);
 	for (; slurm.environment[i]; i++)
 		slurm.environment[i] = slurm.environment[i + 1];
@@ -146,11 +141,10 @@ spank_err_t spank_setenv(spank_t spank, const char *name, const char *value, int
 }
 
 /* Of Slurm 23.11 and later, which executes the words afterwards. */
-spank_err_t spank_prepend_task_argv(spank_t spank, int argc, const char *argv[])
+spank_err_t spank_prepend_task_argv(spank_t, int argc, const char *argv[])
 {
 	char *all[32];
 
-	(void)spank;
 	if (slurm.silent || access(argv[0], X_OK) < 0)
 		return ESPANK_ERROR;
 	memcpy(all, argv, (size_t)argc * sizeof(*all));

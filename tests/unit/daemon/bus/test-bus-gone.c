@@ -17,9 +17,8 @@ static void arrive(struct live *s)
 }
 
 /* It wakes who waits. */
-static int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int on_owner(sd_bus_message *, void *, sd_bus_error *)
 {
-	(void)m, (void)userdata, (void)error;
 	return 0;
 }
 
@@ -72,12 +71,11 @@ TEST_WITH(leases_stay_while_the_bus_is_gone_and_the_daemon_reconnects, struct li
 }
 
 /* Counts connections that come, and wakes who waits. */
-static int on_connection(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int on_connection(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	const char *name, *before;
 	unsigned *came = userdata;
 
-	(void)error;
 	CHECK(sd_bus_message_read(m, "ss", &name, &before) >= 0);
 	*came += name[0] == ':' && !before[0];
 	return 0;

@@ -205,11 +205,10 @@ static void mirror_clear(struct mirror *mirror)
 		object_clear(&mirror->objects[i]);
 }
 
-static int on_objects(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int on_objects(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	struct mirror *mirror = userdata;
 
-	(void)error;
 	CHECK(!sd_bus_message_is_method_error(m, NULL));
 	mirror_clear(mirror);
 	mirror->answers++;
@@ -222,13 +221,12 @@ static int on_objects(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	return 0;
 }
 
-static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	struct mirror *mirror = userdata;
 	struct object *object;
 	const char *text;
 
-	(void)error;
 	mirror->signals++;
 	if (sd_bus_message_is_signal(m, OBJECT_MANAGER, "InterfacesAdded")) {
 		read_object(m, mirror);

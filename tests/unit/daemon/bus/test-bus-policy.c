@@ -63,11 +63,10 @@ static int take_name(const struct rig *rig, uid_t uid, sd_bus **ret)
 	return sd_bus_request_name(*ret, GPUARB_BUS_NAME, 0);
 }
 
-static int count(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int count(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	unsigned *calls = userdata;
 
-	(void)error;
 	*calls += sd_bus_message_is_method_call(m, NULL, NULL) > 0;
 	return 0;
 }

@@ -51,11 +51,10 @@ static void take_question(struct polkit *p, sd_bus_message *m)
 }
 
 /* Without a vtable, which would only let answers of the right type pass. */
-static int on_call(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int on_call(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	struct polkit *p = userdata;
 
-	(void)error;
 	if (sd_bus_message_is_method_call(m, POLKIT ".Authority", "CheckAuthorization"))
 		take_question(p, m);
 	else if (sd_bus_message_is_method_call(m, POLKIT ".Authority", "CancelCheckAuthorization"))

@@ -148,11 +148,9 @@ TEST(an_answer_without_a_connection_closes_its_holder)
 	sd_bus_message_unref(answer.m);
 }
 
-static int store_max_property(sd_bus *bus, const char *path, const char *interface,
-			      const char *property, sd_bus_message *reply, void *userdata,
-			      sd_bus_error *error)
+static int store_max_property(sd_bus *, const char *, const char *, const char *,
+			      sd_bus_message *reply, void *, sd_bus_error *)
 {
-	(void)bus, (void)path, (void)interface, (void)property, (void)userdata, (void)error;
 	return sd_bus_message_append(reply, "u", UINT32_C(4200));
 }
 

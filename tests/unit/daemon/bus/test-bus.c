@@ -29,9 +29,8 @@ TEST_WITH(reserve_answers_with_lease_holder_state_and_partitions, struct adapter
 	sd_bus_message_unref(m);
 }
 
-static int count_key(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int count_key(sd_bus_message *, void *userdata, sd_bus_error *)
 {
-	(void)m, (void)error;
 	++*(unsigned *)userdata;
 	return 0;
 }
@@ -61,11 +60,10 @@ TEST_WITH(signals_come_before_the_answer, struct adapter *a)
 }
 
 /* Counts the properties of a signal that the snapshots of clients lack otherwise. */
-static int count_late_keys(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int count_late_keys(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	const char *key;
 
-	(void)error;
 	CHECK(sd_bus_message_skip(m, "s") >= 0);
 	CHECK(sd_bus_message_enter_container(m, 'a', "{sv}") > 0);
 	while (sd_bus_message_enter_container(m, 'e', "sv") > 0) {

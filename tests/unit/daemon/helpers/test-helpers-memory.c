@@ -156,17 +156,12 @@ static void make_unit(void)
 
 static struct helper helper;
 
-static void on_lost(void *userdata)
+static void on_lost(void *)
 {
-	(void)userdata;
 }
 
-static void on_done(void *userdata, uint64_t tag, const struct enforce_request *request, int r,
-		    const char *sentence)
+static void on_done(void *userdata, uint64_t, const struct enforce_request *, int r, const char *)
 {
-	(void)tag;
-	(void)request;
-	(void)sentence;
 	*(int *)userdata = r;
 }
 
@@ -193,14 +188,12 @@ static int ask_helper(long allocations)
 
 /* ---- clients of the other helpers -------------------------------------------------------------- */
 
-static void on_budget(void *userdata, int r, const struct budget_answer *answer, const char *why)
+static void on_budget(void *, int, const struct budget_answer *, const char *)
 {
-	(void)userdata, (void)r, (void)answer, (void)why;
 }
 
-static void on_scan(void *userdata, int r, const struct drm_scan *scan, const char *why)
+static void on_scan(void *, int, const struct drm_scan *, const char *)
 {
-	(void)userdata, (void)r, (void)scan, (void)why;
 }
 
 static int make_clients(long allocations)

@@ -206,14 +206,12 @@ TEST(lease_is_saved_and_read_whole_or_stays)
 
 /* ---- holders ------------------------------------------------------------------------------------ */
 
-static void gone(void *userdata, uint64_t id)
+static void gone(void *, uint64_t)
 {
-	(void)userdata, (void)id;
 }
 
-static void bound_gone(void *userdata, uint64_t id, pid_t pid)
+static void bound_gone(void *, uint64_t, pid_t)
 {
-	(void)userdata, (void)id, (void)pid;
 }
 
 static int hold(long allocations)

@@ -42,9 +42,8 @@ static void on_key(const struct ini_place *place, const char *section, const cha
 		ini_bad(place, "%s is bad", key);
 }
 
-static void on_section(const struct ini_place *place, const char *section, void *userdata)
+static void on_section(const struct ini_place *, const char *section, void *userdata)
 {
-	(void)place;
 	see(userdata, "", section, "", "");
 }
 

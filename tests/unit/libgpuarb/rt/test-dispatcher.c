@@ -21,18 +21,15 @@ hipError_t hipSetDevice(int device)
 	return device == 3 ? hipSuccess : hipErrorInvalidDevice;
 }
 
-hipError_t hipStreamSynchronize(hipStream_t stream)
+hipError_t hipStreamSynchronize(hipStream_t)
 {
-	(void)stream;
 	return stream_ends;
 }
 
-int sd_journal_send_with_location(const char *file, const char *line, const char *func,
-				  const char *format, ...)
+int sd_journal_send_with_location(const char *, const char *, const char *, const char *format, ...)
 {
 	va_list args;
 
-	(void)file, (void)line, (void)func;
 	va_start(args, format);
 	/* The formats of the library: its arguments follow each in their order. */
 	for (const char *f = format; f; f = va_arg(args, const char *)) {
@@ -254,21 +251,18 @@ static struct gpuarb_rt_statistics read_task(struct gpuarb_rt_task *task)
 	return ret;
 }
 
-static int do_nothing(hipStream_t stream, void *userdata)
+static int do_nothing(hipStream_t, void *)
 {
-	(void)stream, (void)userdata;
 	return 0;
 }
 
-static int fail(hipStream_t stream, void *userdata)
+static int fail(hipStream_t, void *)
 {
-	(void)stream, (void)userdata;
 	return -ENODEV;
 }
 
-static int hold(hipStream_t stream, void *userdata)
+static int hold(hipStream_t, void *userdata)
 {
-	(void)stream;
 	CHECK(sem_wait(userdata) == 0);
 	return 0;
 }
