@@ -309,8 +309,6 @@ void adapter_done(struct adapter *adapter)
 	rig_done(&adapter->rig);
 }
 
-unsigned answer_count;
-
 sd_bus *adapter_connect(struct adapter *adapter, uid_t uid)
 {
 	sd_bus *bus = rig_connect(&adapter->rig, uid);
@@ -343,8 +341,8 @@ static int answer_take(sd_bus_message *m, void *userdata, sd_bus_error *)
 	struct answer *answer = userdata;
 
 	answer->came = true;
-	answer->number = answer_count++;
 	answer->m = sd_bus_message_ref(m);
+	sd_bus_message_get_cookie(m, &answer->number);
 	return 0;
 }
 

@@ -68,11 +68,9 @@ void adapter_take_calls(struct adapter *adapter);
 /* The answer to a call that was sent. */
 struct answer {
 	bool came;
-	unsigned number; /* position among all answers */
+	uint64_t number; /* which the service counts up with each message that it sends */
 	sd_bus_message *m;
 };
-
-extern unsigned answer_count;
 
 sd_bus_message *call_new(sd_bus *bus, const char *path, const char *interface, const char *member);
 

@@ -56,14 +56,14 @@ TEST_WITH(a_user_in_more_groups_than_are_read_is_refused, struct adapter *a)
 TEST_WITH(pipelined_calls_are_answered_in_order, struct adapter *a)
 {
 	struct answer answers[20];
-	unsigned first = answer_count;
 	sd_bus *bus = adapter_begin(a, 0);
 
 	for (unsigned i = 0; i < 20; i++)
 		call_send(i % 2 ? ask(bus, "Plan", 15) : drain(bus, "1"), &answers[i]);
 	adapter_run(a, &answers[19].came);
 	for (unsigned i = 0; i < 20; i++)
-		CHECK(answers[i].number == first + i && is_fine(answers[i].m));
+		CHECK((i == 0 || answers[i - 1].number < answers[i].number) &&
+		      is_fine(answers[i].m));
 	CHECK(a->described == 1);
 }
 
@@ -71,7 +71,6 @@ TEST_WITH(pipelined_calls_are_answered_in_order, struct adapter *a)
 TEST_WITH(call_of_an_administrator_overtakes_none_of_the_same_connection, struct adapter *a)
 {
 	struct answer answers[4];
-	unsigned first = answer_count;
 	sd_bus *bus = adapter_begin(a, 0);
 
 	for (unsigned i = 0; i < 3; i++)
@@ -83,7 +82,8 @@ TEST_WITH(call_of_an_administrator_overtakes_none_of_the_same_connection, struct
 	for (unsigned i = 0; i < 4; i++)
 		adapter_run(a, &answers[i].came);
 	for (unsigned i = 0; i < 4; i++)
-		CHECK(answers[i].number == first + i && is_fine(answers[i].m));
+		CHECK((i == 0 || answers[i - 1].number < answers[i].number) &&
+		      is_fine(answers[i].m));
 }
 
 TEST_WITH(calls_beyond_1024_that_wait_for_a_look_up_are_refused, struct adapter *a)
