@@ -24,6 +24,8 @@
 struct play {
 	const struct arbiter *arbiter;
 	struct arbiter there;
+	uint64_t gpus;                 /* that the request has to do with (bits) */
+	size_t n_near;                 /* leases on them */
 	uint64_t asked_usec, now_usec; /* now, and in the play */
 	uint64_t id;                   /* of the lease that is asked for */
 	bool waits;                    /* at first */
@@ -32,6 +34,11 @@ struct play {
 	uint64_t until_usec;  /* and return the CUs that it was granted */
 	struct effects *effects;
 };
+
+static bool is_near(const struct play *play, const struct lease *lease)
+{
+	return lease_gpus(lease) & play->gpus;
+}
 
 static void drain(struct play *play)
 {
@@ -53,48 +60,40 @@ static void play_done(struct play *play)
 	lease_free(play->granted);
 }
 
-/* The lease with its partitions on these GPUs alone: how its other ones are laid out has nothing to do with them. */
-static int copy_lease(const struct lease *lease, uint64_t gpus, struct lease **ret)
+/* Leases there, and those beside them on their other GPUs: these pause a lease there, which keeps it from moving. */
+static int copy_leases(struct play *play)
 {
-	int r = lease_next_version(lease, lease->n_partitions, ret);
-	size_t n = 0;
+	const struct arbiter *arbiter = play->arbiter;
+	struct arbiter *there = &play->there;
+	uint64_t gpus = 0;
 
-	for (size_t i = 0; r >= 0 && i < lease->n_partitions; i++) {
-		struct partition *p = &(*ret)->partitions[n];
-		struct adaptation *adaptation = p->adaptation;
-
-		if (!(gpus >> lease->partitions[i].gpu & 1))
-			continue;
-		*p = lease->partitions[i];
-		p->adaptation = adaptation;
-		if (adaptation)
-			*adaptation = *lease->partitions[i].adaptation;
-		n++;
-	}
-	if (r >= 0)
-		(*ret)->n_partitions = n;
-	return r;
-}
-
-static int copy_leases(const struct arbiter *arbiter, uint64_t gpus, struct arbiter *there)
-{
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		if (is_near(play, arbiter->leases[i])) {
+			gpus |= lease_gpus(arbiter->leases[i]);
+			play->n_near++;
+		}
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		if (!(lease_gpus(arbiter->leases[i]) & gpus))
+		const struct lease *lease = arbiter->leases[i];
+
+		if (!(lease_gpus(lease) & gpus))
 			continue;
-		if (copy_lease(arbiter->leases[i], gpus, &there->leases[there->n_leases]) < 0)
+		if (lease_next_version(lease, lease->n_partitions,
+				       &there->leases[there->n_leases]) < 0)
 			return -ENOMEM;
 		there->n_leases++;
 	}
 	return 0;
 }
 
-/* gpus: where the lease is to be, and all GPUs of those that make room for it (bits). */
+/* gpus: where the lease is to be, and all GPUs of those that make room for it (bits). Nothing is granted, and no mask
+ * grows, on others. */
 static int play_new(const struct arbiter *arbiter, uint64_t gpus, uint64_t now_usec,
 		    struct effects *effects, struct play *ret)
 {
 	struct arbiter *there = &ret->there;
 
 	*ret = (struct play){ .arbiter = arbiter,
+			      .gpus = gpus,
 			      .asked_usec = now_usec,
 			      .now_usec = now_usec,
 			      .id = arbiter->next_id,
@@ -108,12 +107,12 @@ static int play_new(const struct arbiter *arbiter, uint64_t gpus, uint64_t now_u
 	there->next_examined = there->next_searched = 0;
 	there->round_steps = UINT64_MAX;
 	for (unsigned i = 0; i < there->n_gpus; i++)
-		gpus |= gpus >> i & 1 ? ledger_sharing(arbiter, i) : 0;
+		ret->gpus |= gpus >> i & 1 ? ledger_sharing(arbiter, i) : 0;
 	for (unsigned i = 0; i < there->n_gpus; i++) {
-		there->gpus[i].draining |= !(gpus >> i & 1);
-		there->gpus[i].lend.grow_usec *= gpus >> i & 1;
+		there->gpus[i].draining |= !(ret->gpus >> i & 1);
+		there->gpus[i].lend.grow_usec *= ret->gpus >> i & 1;
 	}
-	if (there->waiting && copy_leases(arbiter, gpus, there) == 0)
+	if (there->waiting && copy_leases(ret) == 0)
 		return 0;
 	play_done(ret);
 	return -ENOMEM;
@@ -202,7 +201,8 @@ static bool leave(struct play *play, struct lease *lease, uint64_t *within_usec)
 	bool named = is_revoked(play->effects, lease->id);
 	bool revokes = lease->state == STATE_REVOKING && lease->revoked_for == play->id;
 
-	if (!named && !revokes && !(play->waits && advice_is_leaving(lease)))
+	if (!named && !revokes &&
+	    !(play->waits && is_near(play, lease) && advice_is_leaving(lease)))
 		return false;
 	if (!named && revokes && revoked->n < ADVICE_MAX)
 		revoked->ids[revoked->n++] = lease->id;
@@ -272,7 +272,7 @@ static void play_lease(struct play *play, struct lease *lease)
 		do
 			reconcile(play);
 		while (acknowledge(play));
-		leases += play->there.n_leases;
+		leases += play->n_near;
 	} while (leases < LEASES_MAX && pass(play));
 }
 
@@ -287,9 +287,9 @@ static void add_shrinking(struct effects *effects, const struct lease *lease, co
 	memcpy(shrinking->gpu, gpu->info.name, sizeof(shrinking->gpu));
 }
 
-/* then: the lease after the play. */
+/* then: the lease after the play, on these GPUs (bits). */
 static void add_lease(const struct arbiter *arbiter, const struct lease *lease,
-		      const struct lease *then, struct effects *effects)
+		      const struct lease *then, uint64_t gpus, struct effects *effects)
 {
 	bool moved = then->lend.moves > lease->lend.moves, paused = false;
 
@@ -297,7 +297,7 @@ static void add_lease(const struct arbiter *arbiter, const struct lease *lease,
 		const struct partition *p = &lease->partitions[i];
 		const struct partition *q = lease_partition_on(then, p->gpu);
 
-		if (!q)
+		if (!q || !(gpus >> p->gpu & 1))
 			continue;
 		if (q->count < p->count)
 			add_shrinking(effects, lease, &arbiter->gpus[p->gpu], p->count, q->count);
@@ -311,9 +311,9 @@ static void add_lease(const struct arbiter *arbiter, const struct lease *lease,
 		effects->pauses[effects->n_pauses++] = lease->id;
 }
 
-static int add_leases(const struct arbiter *arbiter, const struct arbiter *then,
-		      struct effects *effects)
+static int add_leases(const struct play *play, struct effects *effects)
 {
+	const struct arbiter *then = &play->there;
 	size_t room = 1;
 
 	for (size_t i = 0; i < then->n_leases; i++)
@@ -324,10 +324,10 @@ static int add_leases(const struct arbiter *arbiter, const struct arbiter *then,
 	if (!effects->shrinks || !effects->pauses || !effects->moves)
 		return -ENOMEM;
 	for (size_t i = 0; i < then->n_leases; i++) {
-		const struct lease *lease = ledger_find(arbiter, then->leases[i]->id);
+		const struct lease *lease = ledger_find(play->arbiter, then->leases[i]->id);
 
 		if (lease && lease->state != STATE_ENDING)
-			add_lease(arbiter, lease, then->leases[i], effects);
+			add_lease(play->arbiter, lease, then->leases[i], play->gpus, effects);
 	}
 	return 0;
 }
@@ -420,7 +420,7 @@ static int foresee(const struct arbiter *arbiter, const struct caller *caller,
 	if (lease)
 		play_lease(&play, lease);
 	if (r >= 0)
-		r = add_leases(arbiter, &play.there, effects);
+		r = add_leases(&play, effects);
 	effects->within_usec = sum_of(play.before_usec, play.until_usec);
 	if (moves && play.granted) {
 		lease_free(*proposal);

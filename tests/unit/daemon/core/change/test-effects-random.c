@@ -348,3 +348,12 @@ TEST(a_plan_announces_what_the_request_does_to_others)
 	/* In about one request of 25,000 the moves are other ones than on the copy. */
 	CHECK(differences * 100 <= seen.plans);
 }
+
+/* Leases are paused on another GPU. */
+TEST(a_plan_announces_it_on_machines_where_it_once_did_not)
+{
+	static const unsigned seeds[] = { 3995355181, 3377517819, 3832273625 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(seeds); i++)
+		CHECK(play(seeds[i]) == 0);
+}
