@@ -93,33 +93,21 @@ static int plan(void *userdata, const struct caller *caller, struct request *req
 				    effects, result);
 }
 
-/* Plans a request, for which adaptable leases move if that helps. If a request that does not fit takes
- * two steps, it waits for them: arbiter_make_room(). */
+/* Plans a request, for which adaptable leases move if that helps. */
 static int plan_with_moves(struct daemon *daemon, const struct caller *caller,
 			   const struct request *request, struct lease **ret, struct result *result)
 {
 	struct move_set set;
 	int r = preempt_plan(daemon->arbiter, caller, request, ret, result);
-	bool steps;
 
 	if (!arbiter_moves_help(daemon->arbiter, caller, request, r >= 0 ? *ret : NULL, result,
 				daemon_now_usec(), &set))
 		return r;
-	steps = set.n_first < set.n;
-	if (steps)
-		move_set_done(&set);
-	else
-		/* Perhaps not all: then what was planned is outdated, too. */
-		commit_step(daemon, STEP_MOVE, &set);
+	commit_step(daemon, STEP_MOVE, &set); /* perhaps not all: the plan tells */
 	if (r >= 0)
 		lease_free(*ret);
 	result_done(result);
-	if (!steps)
-		return preempt_plan(daemon->arbiter, caller, request, ret, result);
-	r = plan_new(daemon->arbiter, caller, request, true, ret, result);
-	if (r >= 0)
-		(*ret)->wait.moves_usec = daemon_now_usec();
-	return r;
+	return arbiter_plan_moved(daemon->arbiter, caller, request, daemon_now_usec(), ret, result);
 }
 
 /* outcome: the state of the lease if the proposal cannot be saved. */

@@ -260,10 +260,17 @@ struct effects {
 };
 
 /* Finds moves for a request that does not fit, or that gets less than the whole shader engines that it
- * asks for (proposal, or NULL). result: of preempt_plan(). */
+ * asks for (proposal, or NULL). result: of preempt_plan(). The first of them are to be saved and committed; then
+ * arbiter_plan_moved() replaces the proposal. */
 bool arbiter_moves_help(const struct arbiter *arbiter, const struct caller *caller,
 			const struct request *request, const struct lease *proposal,
 			const struct result *result, uint64_t now_usec, struct move_set *ret);
+
+/* arbiter_plan() when leases have moved for the request. Where it does not fit before their holders have acknowledged
+ * that, it waits; until activate-grace is over, no lease is revoked for it. */
+int arbiter_plan_moved(const struct arbiter *arbiter, const struct caller *caller,
+		       const struct request *request, uint64_t now_usec, struct lease **ret,
+		       struct result *result);
 
 /* preempt_plan() when leases have moved for the request if that helps, and what becomes of the others. What leases that
  * wait are granted in between is not in it. effects: all zero before. */

@@ -35,6 +35,11 @@ void lease_drop_request(struct lease *lease)
 	lease->request = NULL;
 }
 
+bool lease_may_wait(const struct lease *lease)
+{
+	return lease->request->wait_usec > 0 || lease->request->requeue;
+}
+
 bool lease_requeues(const struct lease *lease)
 {
 	return lease->state == STATE_REVOKING && lease->revoked_for && lease->request &&

@@ -323,6 +323,9 @@ enum touch {
 bool lease_keeps_request(const struct lease *lease);
 void lease_drop_request(struct lease *lease); /* unless it needs it */
 
+/* Does the waiting lease wait for more than leases that make room for it? */
+bool lease_may_wait(const struct lease *lease);
+
 /* Has the holder returned everything of a lease that will wait again? The hardware may still have
  * its queues. */
 bool lease_requeues(const struct lease *lease);

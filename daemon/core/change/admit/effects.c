@@ -334,6 +334,32 @@ static int add_leases(const struct play *play, struct effects *effects)
 
 /* ---- a plan ------------------------------------------------------------------------------------- */
 
+/* Does the request get more CUs than the proposal when leases have moved, and have not returned theirs yet? These may
+ * count for the quota of its user. */
+static bool gains(const struct arbiter *arbiter, const struct caller *caller,
+		  const struct request *request, const struct lease *proposal,
+		  const struct move_set *set)
+{
+	const struct asker asker = { .caller = caller, .request = request };
+	_cleanup_(result_done) struct result result = { 0 };
+	struct partition partitions[REQUEST_WANTS];
+	struct arbiter after;
+	int n, more = 0;
+
+	if (ledger_copy(arbiter, &after) < 0)
+		return false;
+	for (size_t i = 0; i < set->n; i++) {
+		ledger_leave_out(&after, ledger_find(arbiter, set->next[i]->id));
+		ledger_put_back(&after, set->next[i]);
+	}
+	borrow_sum_up(&after);
+	n = plan_asked(&after, &asker, partitions, &result);
+	ledger_copy_done(&after);
+	for (int i = 0; i < n; i++)
+		more += (int)partitions[i].count - (int)proposal->partitions[i].count;
+	return more > 0;
+}
+
 static bool find_moves(const struct arbiter *arbiter, const struct caller *caller,
 		       const struct request *request, const struct lease *proposal,
 		       const struct result *result, uint64_t now_usec, struct move_set *ret)
@@ -345,26 +371,36 @@ static bool find_moves(const struct arbiter *arbiter, const struct caller *calle
 	if (!proposal || !plan_lacks_engines(request, proposal, &whole) ||
 	    arbiter_plan_moves(arbiter, caller, &whole, now_usec, MOVE_STEPS, ret) == 0)
 		return false;
-	if (ret->n_first == ret->n)
+	if (ret->n_first == ret->n && gains(arbiter, caller, request, proposal, ret))
 		return true;
-	move_set_done(ret); /* it need not wait for a second step */
+	move_set_done(ret); /* it need not wait */
 	return false;
 }
 
-/* Makes the moves of one step, and decides as a Reserve is decided; for those of two steps the lease waits. */
+int arbiter_plan_moved(const struct arbiter *arbiter, const struct caller *caller,
+		       const struct request *request, uint64_t now_usec, struct lease **ret,
+		       struct result *result)
+{
+	int r = plan_new(arbiter, caller, request, true, ret, result);
+
+	if (r >= 0 && (*ret)->state == STATE_WAITING)
+		(*ret)->wait.moves_usec = now_usec + arbiter->settings->activate_grace_usec;
+	return r;
+}
+
+/* Makes the first moves, if there are any, and decides as a Reserve is decided. */
 static int decide(struct play *play, const struct caller *caller, const struct request *request,
 		  struct move_set *set, struct lease **ret)
 {
 	_cleanup_(result_done) struct result result = { 0 };
-	bool steps = set->n_first < set->n;
 	int r;
 
-	if (set->n > 0 && !steps)
+	if (set->n > 0) {
 		take(play, STEP_MOVE, set);
-	r = steps ? plan_new(&play->there, caller, request, true, ret, &result)
-		  : preempt_plan(&play->there, caller, request, ret, &result);
-	if (r >= 0 && steps)
-		(*ret)->wait.moves_usec = play->now_usec;
+		r = arbiter_plan_moved(&play->there, caller, request, play->now_usec, ret, &result);
+	} else {
+		r = preempt_plan(&play->there, caller, request, ret, &result);
+	}
 	return r >= 0 || result.kind == RESULT_NO_MEMORY ? r : 0;
 }
 
@@ -439,11 +475,11 @@ bool arbiter_moves_help(const struct arbiter *arbiter, const struct caller *call
 
 	if (!find_moves(arbiter, caller, request, proposal, result, now_usec, ret))
 		return false;
-	if (ret->n_first == ret->n ||
-	    (foresee(arbiter, caller, request, now_usec, ret, &granted, &effects) >= 0 && granted))
+	if (ret->n_first == ret->n)
 		return true;
+	foresee(arbiter, caller, request, now_usec, ret, &granted, &effects);
 	move_set_done(ret);
-	return false;
+	return granted && find_moves(arbiter, caller, request, proposal, result, now_usec, ret);
 }
 
 int arbiter_plan_effects(const struct arbiter *arbiter, const struct caller *caller,

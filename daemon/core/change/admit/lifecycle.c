@@ -46,7 +46,7 @@ void arbiter_await_claims(struct arbiter *arbiter, uint64_t until_usec)
 	for (size_t i = 0; i < arbiter->n_waiting; i++) {
 		struct lease *lease = arbiter->waiting[i];
 
-		if (lease->request->wait_usec == 0 && !lease->request->requeue)
+		if (!lease_may_wait(lease))
 			lease->claim_usec = until_usec;
 	}
 }

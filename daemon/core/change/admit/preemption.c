@@ -121,17 +121,20 @@ static void end_if_vain(struct arbiter *arbiter, struct lease *lease)
 {
 	char wait[REFUSAL_TEXT], reason[REFUSAL_TEXT + 64];
 
-	if (lease->request->wait_usec > 0 || lease->request->requeue)
+	if (lease_may_wait(lease))
 		return;
 	refusal_wait(lease_refusal(lease), wait);
 	snprintf(reason, sizeof(reason), "no lease makes room for it any more: needs %s", wait);
-	arbiter_end(arbiter, lease, RESULT_NO_CAPACITY, reason);
+	arbiter_end(arbiter, lease,
+		    lease->wait.over_quota ? RESULT_QUOTA_EXCEEDED : RESULT_NO_CAPACITY, reason);
 }
 
-/* Was the lease refused since leases were last searched that make room for it? */
+/* Was the lease refused since leases were last searched that make room for it? For one above its quota there are
+ * none. */
 static bool needs_room(const struct arbiter *arbiter, const struct lease *lease)
 {
-	return lease->wait.searched < lease->wait.examined && !lease->wait.over_quota &&
+	return lease->wait.searched < lease->wait.examined &&
+	       !(lease->wait.over_quota && lease_may_wait(lease)) &&
 	       wait_is_examined(arbiter, lease);
 }
 

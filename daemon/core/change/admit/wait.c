@@ -546,8 +546,6 @@ int wait_plan_moves(struct arbiter *arbiter, struct lease *waiting, uint64_t now
 	found = !lacks_cus(arbiter, waiting, &failures) && !is_searched(arbiter, waiting) &&
 		move_find(arbiter, &asker, now_usec, MOVE_STEPS, ret) > 0;
 	set_moves_usec(arbiter, waiting,
-		       found && ret->n_first < ret->n
-			       ? now_usec + arbiter->settings->activate_grace_usec
-			       : 0);
+		       found ? now_usec + arbiter->settings->activate_grace_usec : 0);
 	return found;
 }

@@ -84,25 +84,17 @@ static struct lease *decide(struct lending *l, const struct caller *caller,
 	struct arbiter *arbiter = l->s.arbiter;
 	struct lease *lease = NULL;
 	struct move_set set;
-	bool steps;
 	int r;
 
 	result_done(&l->s.result);
 	r = preempt_plan(arbiter, caller, request, &lease, &l->s.result);
 	if (arbiter_moves_help(arbiter, caller, request, r >= 0 ? lease : NULL, &l->s.result,
 			       l->now, &set)) {
-		steps = set.n_first < set.n;
-		if (steps)
-			move_set_done(&set);
-		else
-			commit_all(l, &set);
+		commit_all(l, &set);
 		if (r >= 0)
 			lease_free(lease);
 		result_done(&l->s.result);
-		r = steps ? plan_new(arbiter, caller, request, true, &lease, &l->s.result)
-			  : preempt_plan(arbiter, caller, request, &lease, &l->s.result);
-		if (r >= 0 && steps)
-			lease->wait.moves_usec = l->now;
+		r = arbiter_plan_moved(arbiter, caller, request, l->now, &lease, &l->s.result);
 	}
 	if (r < 0)
 		return NULL;
@@ -344,16 +336,189 @@ TEST(a_plan_announces_what_the_request_does_to_others)
 	       seen.vain_pauses, seen.revokes, seen.silent_revokes, seen.vain_revokes,
 	       seen.vain_verdicts, seen.vain);
 	fflush(stdout);
-	CHECK(seen.shrinks > 0);
-	/* In about one request of 25,000 the moves are other ones than on the copy. */
-	CHECK(differences * 100 <= seen.plans);
+	CHECK(seen.shrinks > 0 && differences == 0);
 }
 
-/* Leases are paused on another GPU. */
+/* The first three have leases that are paused on another GPU; in the others, leases move that are of the same user. */
 TEST(a_plan_announces_it_on_machines_where_it_once_did_not)
 {
-	static const unsigned seeds[] = { 3995355181, 3377517819, 3832273625 };
+	static const unsigned seeds[] = { 3995355181, 3377517819, 3832273625,
+					  3579518260, 2107552096, 2589391472 };
 
 	for (size_t i = 0; i < ARRAY_SIZE(seeds); i++)
 		CHECK(play(seeds[i]) == 0);
+}
+
+/* ---- holders that have moved, and have not acknowledged that ---------------------------------- */
+
+/* A user asks for an engine, which is free on one GPU when its adaptable lease there moves. Until the holder has
+ * acknowledged that, max-cus leaves the user too few CUs. The other GPUs are full of leases that policy allows to
+ * revoke. */
+struct crowd {
+	struct lending l;
+	struct lease *moving;
+	struct request request; /* for the engine */
+};
+
+static void crowd_done(struct crowd *c)
+{
+	lending_done(&c->l);
+}
+
+static struct crowd crowd_of(size_t gpus, uint64_t wait_usec)
+{
+	struct crowd c = { .l = lending_of(gpus), .request = request_for(0) };
+	struct scene *s = &c.l.s;
+	struct request own = request_for(4);
+	struct lease *fill[4];
+
+	s->arbiter->settings->tenants[0].max_cus = (struct limit){ LIMIT_COUNT, 32 };
+	add_tenant(s->arbiter, "night", OTHER, CLASS_BESTEFFORT)->preempt = true;
+	for (size_t i = 1; i < gpus; i++)
+		CHECK(grant(s, OTHER, 60));
+	own.class = CLASS_BESTEFFORT;
+	own.adaptable = true;
+	own.wants[0].cus_max = 16;
+	CHECK(c.moving = reserve(s->arbiter, VR, &own, &s->result));
+	for (size_t i = 0; i < 4; i++) {
+		CHECK(i == 0 || grant(s, LAB, 5));
+		CHECK(fill[i] = grant(s, LAB, i == 0 ? 11 : 10));
+	}
+	for (size_t i = 0; i < 4; i++)
+		release(s->arbiter, fill[i]->id);
+	rest(&c.l);
+	c.request.wants[0].shader_engines = 1;
+	c.request.wait_usec = wait_usec;
+	return c;
+}
+
+static bool any_revoked(const struct crowd *c)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < c->l.s.arbiter->n_leases; i++)
+		any |= c->l.s.arbiter->leases[i]->revoked;
+	return any;
+}
+
+/* Reserve, as far as it goes without an acknowledgement. */
+static struct lease *ask_crowd(struct crowd *c)
+{
+	const struct caller caller = caller_of(VR);
+	struct lease *lease = decide(&c->l, &caller, &c->request);
+
+	reconcile(&c->l);
+	return lease;
+}
+
+TEST(a_request_waits_for_leases_that_have_moved_for_it)
+{
+	for (size_t gpus = 1; gpus <= 2; gpus++)
+		for (uint64_t wait = 0; wait <= 60 * SECOND_USEC; wait += 60 * SECOND_USEC) {
+			_cleanup_(crowd_done) struct crowd c = crowd_of(gpus, wait);
+			_cleanup_(effects_done) struct effects effects = { 0 };
+			_cleanup_(lease_freep) struct lease *planned = NULL;
+			const struct caller caller = caller_of(VR);
+			struct lease *lease;
+
+			result_done(&c.l.s.result);
+			CHECK(arbiter_plan_effects(c.l.s.arbiter, &caller, &c.request, c.l.now,
+						   &planned, &effects, &c.l.s.result) == 0);
+			CHECK(effects.n_moves == 1 && effects.moves[0] == c.moving->id &&
+			      effects.revoked.n == 0);
+			CHECK(lease = ask_crowd(&c));
+			CHECK(lease->state == STATE_WAITING && lease->wait.moves_usec > c.l.now &&
+			      c.moving->lend.moves == 1 && !any_revoked(&c));
+			rest(&c.l);
+			CHECK(lease->state == STATE_GRANTED && cus_of(lease) == 15 &&
+			      !any_revoked(&c));
+		}
+}
+
+TEST(a_lease_that_waits_already_does_so_too)
+{
+	_cleanup_(crowd_done) struct crowd c = crowd_of(2, 60 * SECOND_USEC);
+	struct tenant *night = &c.l.s.arbiter->settings->tenants[0];
+	struct lease *lease;
+
+	night->preempt = false;
+	c.moving->verify.pending = true;
+	CHECK(lease = ask_crowd(&c));
+	CHECK(lease->state == STATE_WAITING && c.moving->lend.moves == 0);
+	night->preempt = true;
+	c.moving->verify.pending = false;
+	ledger_examine_again(c.l.s.arbiter, UINT64_MAX);
+	reconcile(&c.l);
+	CHECK(lease->state == STATE_WAITING && c.moving->lend.moves == 1 && !any_revoked(&c));
+	rest(&c.l);
+	CHECK(lease->state == STATE_GRANTED && cus_of(lease) == 15 && !any_revoked(&c));
+}
+
+/* Then others are revoked for it, or it is refused. */
+TEST(a_request_waits_for_leases_that_have_moved_for_activate_grace)
+{
+	for (size_t gpus = 1; gpus <= 2; gpus++)
+		for (uint64_t wait = 0; wait <= 60 * SECOND_USEC; wait += 60 * SECOND_USEC) {
+			_cleanup_(crowd_done) struct crowd c = crowd_of(gpus, wait);
+			struct arbiter *arbiter = c.l.s.arbiter;
+			struct lease *lease = ask_crowd(&c);
+			uint64_t id;
+
+			CHECK(lease && arbiter_next_deadline(arbiter) <= lease->wait.moves_usec);
+			id = lease->id;
+			c.l.now = lease->wait.moves_usec;
+			arbiter_expire(arbiter, c.l.now);
+			reconcile(&c.l);
+			CHECK(any_revoked(&c) == (gpus == 2));
+			lease = ledger_find(arbiter, id);
+			CHECK(!lease == (gpus == 1 && wait == 0));
+			CHECK(!lease || lease->state == STATE_WAITING);
+		}
+}
+
+/* Of a gang, too, no part is granted before. */
+TEST(a_gang_waits_for_leases_that_have_moved_for_it)
+{
+	_cleanup_(crowd_done) struct crowd c = crowd_of(2, 0);
+	struct lease *lease, *full = NULL;
+
+	for (size_t i = 0; i < c.l.s.arbiter->n_leases; i++)
+		if (c.l.s.arbiter->leases[i]->owner == OTHER)
+			full = c.l.s.arbiter->leases[i];
+	release(c.l.s.arbiter, full->id);
+	rest(&c.l);
+	CHECK(grant(&c.l.s, OTHER, 30));
+	c.request.wants[1] = c.request.wants[0];
+	c.request.n_wants = 2;
+	CHECK(lease = ask_crowd(&c));
+	CHECK(lease->state == STATE_WAITING && lease->wait.moves_usec > c.l.now &&
+	      !any_revoked(&c));
+	rest(&c.l);
+	CHECK(lease->state == STATE_GRANTED && lease->n_partitions == 2 && !any_revoked(&c));
+}
+
+/* A resize does not wait. Asked again, it finds the room that leases have made for it. */
+TEST(a_resize_succeeds_when_leases_that_have_moved_for_it_have_acknowledged)
+{
+	_cleanup_(crowd_done) struct crowd c = crowd_of(1, 0);
+	struct arbiter *arbiter = c.l.s.arbiter;
+	const struct caller caller = caller_of(VR);
+	struct lease *lease, *next;
+	struct move_set set;
+
+	CHECK(lease = grant(&c.l.s, VR, 2));
+	rest(&c.l);
+	CHECK(arbiter_plan_resize(arbiter, &caller, lease->id, &c.request, &next, &c.l.s.result) <
+	      0);
+	CHECK(arbiter_plan_resize_moves(arbiter, &caller, lease->id, &c.request, c.l.now, &set) ==
+	      1);
+	commit_all(&c.l, &set);
+	result_done(&c.l.s.result);
+	CHECK(arbiter_plan_resize(arbiter, &caller, lease->id, &c.request, &next, &c.l.s.result) <
+	      0);
+	CHECK(refused(&c.l.s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
+	rest(&c.l);
+	CHECK(arbiter_plan_resize(arbiter, &caller, lease->id, &c.request, &next, &c.l.s.result) ==
+	      0);
+	lease_free(next);
 }
