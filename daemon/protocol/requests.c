@@ -170,29 +170,22 @@ static int reserve_again(struct daemon *daemon, const struct caller *caller, str
 	return liveness_add(daemon, caller, lease, true, chosen.fd, chosen.pid, liveness, result);
 }
 
-static uint64_t deadline_of(uint64_t wait_usec)
-{
-	uint64_t now = daemon_now_usec();
-
-	return wait_usec > UINT64_MAX - now ? UINT64_MAX : now + wait_usec;
-}
-
 static void set_deadline(const struct daemon *daemon, const struct request *request,
 			 struct lease *proposal)
 {
 	const struct settings *settings = daemon->arbiter->settings;
 	uint64_t least = settings->activate_grace_usec + 2 * settings->enforce_delay_usec;
+	uint64_t now = daemon_now_usec();
 
 	/* A request that may not wait does so only for leases that are revoked for it or move, and
 	 * for borrowers that shrink after that. */
 	if (proposal->state == STATE_WAITING)
-		proposal->deadline_usec = deadline_of(request->wait_usec > 0
-							      ? request->wait_usec
-							      : 2 * (least + ENFORCE_LET_GO_USEC));
+		proposal->deadline_usec = sum_u64(now, request->wait_usec > 0
+							       ? request->wait_usec
+							       : 2 * (least + ENFORCE_LET_GO_USEC));
 	/* Borrowers have their grace to shrink, and enforcement its delay after that. */
 	if (proposal->state == STATE_ACTIVATING)
-		proposal->lend.give_up_usec =
-			deadline_of(request->wait_usec > least ? request->wait_usec : least);
+		proposal->lend.give_up_usec = sum_u64(now, max_u64(request->wait_usec, least));
 }
 
 /* The holder is made before the lease is in force, so that a failure leaves nothing. */

@@ -55,6 +55,12 @@ static inline uint64_t bit_u64(size_t i)
 	return UINT64_C(1) << i;
 }
 
+/* The largest number stands for no bound, and for each sum that is larger. */
+static inline uint64_t sum_u64(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
 /* How much a is above b. */
 static inline uint64_t beyond(uint64_t a, uint64_t b)
 {

@@ -150,18 +150,13 @@ static unsigned free_base(const struct candidate *a)
 	return a->admit_context->adaptable ? quota_free_base(a->gpu) : 0;
 }
 
-/* Fewer CUs will not do. */
-static unsigned least_cus(const struct candidate *a)
-{
-	return a->want->cus_min ? a->want->cus_min : a->aim - a->aim / 10; /* 9/10, up */
-}
-
 /* CUs asked that a best-effort lease never returns, for max-fixed-cus. */
 static uint64_t fixed_cus(const struct candidate *a)
 {
 	if (a->admit_context->class != CLASS_BESTEFFORT)
 		return 0;
-	return beyond(a->admit_context->adaptable ? least_cus(a) : a->aim, free_base(a));
+	return beyond(a->admit_context->adaptable ? want_least_cus(a->want, a->aim) : a->aim,
+		      free_base(a));
 }
 
 /* CUs of the user's adaptable leases, which return them for the request, and its own before a resize. */
@@ -232,7 +227,7 @@ static void prepare(const struct candidate *a, struct place_request *ret)
 		.all = &a->gpu->all,
 		.keep = a->had ? &a->had->cus : a->gpu->prefer,
 		.aim = a->aim,
-		.floor = least_cus(a),
+		.floor = want_least_cus(want, a->aim),
 		.ceiling = max_u(a->aim, want->cus_max),
 		.limit = limit_cus(a),
 		.engines = want->shader_engines,

@@ -200,9 +200,10 @@ static bool is_within_quota(const struct admit_context *admit_context,
 	       result.kind == RESULT_NO_CAPACITY;
 }
 
-int plan_place(const struct arbiter *arbiter, const struct caller *caller,
-	       const struct request *request, bool may_wait, struct lease **ret,
-	       struct result *result)
+/* plan_new() without the masks of an adaptable lease, which has its base alone: enough to know whether it fits. */
+static int plan_place(const struct arbiter *arbiter, const struct caller *caller,
+		      const struct request *request, bool may_wait, struct lease **ret,
+		      struct result *result)
 {
 	_cleanup_(lease_freep) struct lease *lease = NULL;
 	struct admit_context admit_context = {
@@ -266,27 +267,6 @@ int arbiter_plan(const struct arbiter *arbiter, const struct caller *caller,
 
 /* ---- waiting leases ---------------------------------------------------------------- */
 
-static int find_tenant(const struct arbiter *arbiter, const struct lease *lease,
-		       const struct tenant **ret, struct result *result)
-{
-	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant), *own;
-
-	if (!tenant)
-		return result_set(result, RESULT_NOT_PERMITTED, "policy has no tenant %s any more",
-				  lease->tenant);
-	if (!tenant_may_match(tenant, lease->owner))
-		return result_set(result, RESULT_NOT_PERMITTED,
-				  "tenant %s is not for uid %u any more", tenant->name,
-				  lease->owner);
-	own = tenant_that_binds(arbiter->settings, tenant, lease->owner);
-	if (own)
-		return result_set(result, RESULT_NOT_PERMITTED,
-				  "uid %u belongs to tenant %s, and tenant %s is not open to it",
-				  lease->owner, own->name, tenant->name);
-	*ret = tenant;
-	return 0;
-}
-
 /* The request is that of the lease, and is completed. */
 static int waiting_context(const struct arbiter *arbiter, const struct lease *lease, uid_t holder,
 			   struct request *request, struct admit_context *ret,
@@ -301,9 +281,11 @@ static int waiting_context(const struct arbiter *arbiter, const struct lease *le
 				       .uid = holder,
 				       .self = lease,
 				       .pid = lease->pid };
-	r = find_tenant(arbiter, lease, &ret->tenant, result);
-	if (r < 0)
+	r = tenant_of_lease(arbiter->settings, lease->tenant, lease->owner, &ret->tenant, result);
+	if (r < 0) {
+		result->kind = RESULT_NOT_PERMITTED; /* a new policy ends it */
 		return r;
+	}
 	request->adaptable = lease->adaptable;
 	return complete_request(ret->tenant, lease->class, NULL, request, result);
 }
@@ -349,24 +331,6 @@ int plan_asked(const struct arbiter *arbiter, const struct asker *asker,
 		partitions[i].adaptation = NULL; /* its base is all that was placed */
 	}
 	return (int)request->n_wants;
-}
-
-bool plan_lacks_engines(const struct request *request, const struct lease *proposal,
-			struct request *ret)
-{
-	bool lacks = false;
-
-	request_recall(request, ret);
-	for (size_t i = 0; i < proposal->n_partitions; i++) {
-		struct want *want = &ret->wants[i];
-
-		if (proposal->class != CLASS_REALTIME || want->shader_engines == 0 ||
-		    want->cus > 0 || want->cus_percent > 0)
-			continue;
-		lacks |= proposal->partitions[i].count < proposal->partitions[i].asked;
-		want->exact = true;
-	}
-	return lacks;
 }
 
 /* ---- resize ------------------------------------------------------------------------ */
@@ -540,16 +504,9 @@ int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *call
 	if (lease->state != STATE_GRANTED)
 		return result_set(result, RESULT_INVALID_STATE, "lease %llu is %s",
 				  (unsigned long long)id, state_names[lease->state]);
-	tenant = tenant_named(arbiter->settings, lease->tenant);
-	if (!tenant)
-		return result_set(result, RESULT_NO_SUCH_TENANT,
-				  "lease %llu is of tenant %s, which policy has no more",
-				  (unsigned long long)id, lease->tenant);
-	if (tenant_that_binds(arbiter->settings, tenant, lease->owner))
-		return result_set(
-			result, RESULT_NOT_PERMITTED,
-			"lease %llu is of tenant %s, which is not open to its user any more",
-			(unsigned long long)id, lease->tenant);
+	r = tenant_of_lease(arbiter->settings, lease->tenant, lease->owner, &tenant, result);
+	if (r < 0)
+		return r;
 	r = fit_wants(arbiter, lease, &complete, result);
 	if (r < 0)
 		return r;

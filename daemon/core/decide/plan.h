@@ -28,11 +28,6 @@ struct asker {
 int plan_asked(const struct arbiter *arbiter, const struct asker *asker,
 	       struct partition partitions[static REQUEST_WANTS], struct result *result);
 
-/* Does the proposal for a realtime request for whole shader engines have fewer CUs than they? Then *ret is
- * the same request for all of them, to find moves with. */
-bool plan_lacks_engines(const struct request *request, const struct lease *proposal,
-			struct request *ret);
-
 /* Plans other wants for a granted lease: one want for each of its partitions, placed as if the
  * lease held nothing. CUs that leave its masks stay charged until the holder acknowledges the
  * new generation. A lease that is not adaptable reclaims CUs of borrowers: it keeps its masks until
@@ -53,12 +48,6 @@ int arbiter_plan_drain(const struct arbiter *arbiter, const char *gpu, bool drai
 int plan_new(const struct arbiter *arbiter, const struct caller *caller,
 	     const struct request *request, bool may_wait, struct lease **ret,
 	     struct result *result);
-
-/* The same without the masks of an adaptable lease, which has its base alone: enough to know whether it
- * fits. */
-int plan_place(const struct arbiter *arbiter, const struct caller *caller,
-	       const struct request *request, bool may_wait, struct lease **ret,
-	       struct result *result);
 
 #define PLAN_HOLDS_NOTHING UINT32_MAX /* no lease has this owner */
 

@@ -61,6 +61,12 @@ static inline bool want_has_percent(const struct want *want)
  * be less than one CU: then cus is 0. */
 void want_resolve_percent(const struct want *want, unsigned cus, struct want *ret);
 
+/* The fewest CUs that do for the want, which aims at so many. */
+static inline unsigned want_least_cus(const struct want *want, unsigned aim)
+{
+	return want->cus_min ? want->cus_min : aim - aim / 10; /* 9/10, up */
+}
+
 struct request {
 	size_t n_wants;
 	int class; /* enum lease_class, or -1: the tenant's */

@@ -472,6 +472,26 @@ const struct tenant *tenant_that_binds(const struct settings *settings, const st
 	return NULL;
 }
 
+int tenant_of_lease(const struct settings *settings, const char *name, uid_t uid,
+		    const struct tenant **ret, struct result *result)
+{
+	const struct tenant *tenant = tenant_named(settings, name), *own;
+
+	if (!tenant)
+		return result_set(result, RESULT_NO_SUCH_TENANT, "policy has no tenant %s any more",
+				  name);
+	if (!tenant_may_match(tenant, uid))
+		return result_set(result, RESULT_NOT_PERMITTED,
+				  "tenant %s is not for uid %u any more", name, uid);
+	own = tenant_that_binds(settings, tenant, uid);
+	if (own)
+		return result_set(result, RESULT_NOT_PERMITTED,
+				  "uid %u belongs to tenant %s, and tenant %s is not open to it",
+				  uid, own->name, name);
+	*ret = tenant;
+	return 0;
+}
+
 int tenant_find(const struct settings *settings, const struct caller *caller, const char *name,
 		const struct tenant **ret, struct result *result)
 {

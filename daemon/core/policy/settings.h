@@ -225,6 +225,10 @@ bool tenant_may_match(const struct tenant *tenant, uid_t uid);
 const struct tenant *tenant_that_binds(const struct settings *settings, const struct tenant *tenant,
 				       uid_t uid);
 
+/* The tenant of a lease, if policy has it still and opens it to the user of the lease. -ESRCH, -EACCES. */
+int tenant_of_lease(const struct settings *settings, const char *name, uid_t uid,
+		    const struct tenant **ret, struct result *result);
+
 /* How a user gets leases of a tenant, by user and groups. */
 enum tenant_use {
 	TENANT_USE_NO_MATCH,

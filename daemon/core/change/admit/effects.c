@@ -131,11 +131,6 @@ static void add_time(const struct play *play, uint64_t id, uint64_t *within_usec
 			       over == UINT64_MAX ? UINT64_MAX : over - play->asked_usec);
 }
 
-static uint64_t sum_of(uint64_t a, uint64_t b)
-{
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
 /* The lease as it is granted, and when those return its CUs that have them. */
 static void note_granted(struct play *play, const struct lease *lease)
 {
@@ -164,7 +159,7 @@ static void take(struct play *play, enum step_kind kind, struct move_set *set)
 		arbiter_commit(&play->there, lease);
 	}
 	if (set->n_first < set->n)
-		play->before_usec = sum_of(play->before_usec, within_usec);
+		play->before_usec = sum_u64(play->before_usec, within_usec);
 	else
 		play->until_usec = max_u64(play->until_usec, within_usec);
 	move_set_done(set);
@@ -229,7 +224,7 @@ static bool acknowledge(struct play *play)
 			arbiter_acknowledge(&play->there, lease->id, lease->generation);
 		}
 	}
-	play->before_usec = sum_of(play->before_usec, within_usec);
+	play->before_usec = sum_u64(play->before_usec, within_usec);
 	return any;
 }
 
@@ -334,6 +329,26 @@ static int add_leases(const struct play *play, struct effects *effects)
 
 /* ---- a plan ------------------------------------------------------------------------------------- */
 
+/* Does the proposal for a realtime request for whole shader engines have fewer CUs than they? Then *ret is the same
+ * request for all of them. */
+static bool lacks_engines(const struct request *request, const struct lease *proposal,
+			  struct request *ret)
+{
+	bool lacks = false;
+
+	request_recall(request, ret);
+	for (size_t i = 0; i < proposal->n_partitions; i++) {
+		struct want *want = &ret->wants[i];
+
+		if (proposal->class != CLASS_REALTIME || want->shader_engines == 0 ||
+		    want->cus > 0 || want->cus_percent > 0)
+			continue;
+		lacks |= proposal->partitions[i].count < proposal->partitions[i].asked;
+		want->exact = true;
+	}
+	return lacks;
+}
+
 /* Does the request get more CUs than the proposal when leases have moved, and have not returned theirs yet? These may
  * count for the quota of its user. */
 static bool gains(const struct arbiter *arbiter, const struct caller *caller,
@@ -368,7 +383,7 @@ static bool find_moves(const struct arbiter *arbiter, const struct caller *calle
 
 	if (result->kind == RESULT_NO_CAPACITY)
 		return arbiter_plan_moves(arbiter, caller, request, now_usec, MOVE_STEPS, ret) > 0;
-	if (!proposal || !plan_lacks_engines(request, proposal, &whole) ||
+	if (!proposal || !lacks_engines(request, proposal, &whole) ||
 	    arbiter_plan_moves(arbiter, caller, &whole, now_usec, MOVE_STEPS, ret) == 0)
 		return false;
 	if (ret->n_first == ret->n && gains(arbiter, caller, request, proposal, ret))
@@ -457,7 +472,7 @@ static int foresee(const struct arbiter *arbiter, const struct caller *caller,
 		play_lease(&play, lease);
 	if (r >= 0)
 		r = add_leases(&play, effects);
-	effects->within_usec = sum_of(play.before_usec, play.until_usec);
+	effects->within_usec = sum_u64(play.before_usec, play.until_usec);
 	if (moves && play.granted) {
 		lease_free(*proposal);
 		*proposal = TAKE_PTR(play.granted);

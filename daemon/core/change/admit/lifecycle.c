@@ -159,11 +159,6 @@ int arbiter_acknowledge(struct arbiter *arbiter, uint64_t id, uint64_t generatio
 
 /* ---- ends that the holder did not ask for ------------------------------------------ */
 
-static uint64_t deadline_of(uint64_t now_usec, uint64_t grace_usec)
-{
-	return grace_usec > UINT64_MAX - 1 - now_usec ? UINT64_MAX - 1 : now_usec + grace_usec;
-}
-
 void lifecycle_revoke(struct arbiter *arbiter, struct lease *lease, uint64_t deadline_usec,
 		      const char *reason)
 {
@@ -225,7 +220,7 @@ int arbiter_revoke(struct arbiter *arbiter, uint64_t id, uint64_t now_usec, uint
 		   const char *reason, struct result *result)
 {
 	struct lease *lease = ledger_find(arbiter, id);
-	uint64_t deadline = deadline_of(now_usec, grace_usec);
+	uint64_t deadline = min_u64(sum_u64(now_usec, grace_usec), UINT64_MAX - 1);
 	char text[2 * REQUEST_TEXT];
 
 	if (!lease)

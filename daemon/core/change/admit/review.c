@@ -31,19 +31,15 @@ static bool forbidden(struct review *review, const char *format, ...)
 
 static bool check_tenant(struct review *review)
 {
+	_cleanup_(result_done) struct result result = { 0 };
 	const struct lease *lease = review->lease;
-	const struct tenant *tenant = review->tenant, *own;
+	const struct tenant *tenant;
 	unsigned most;
 
-	if (!tenant)
-		return forbidden(review, "there is no tenant %s", lease->tenant);
-	if (!tenant_may_match(tenant, lease->owner))
-		return forbidden(review, "tenant %s is not for uid %u", tenant->name, lease->owner);
-	own = tenant_that_binds(review->arbiter->settings, tenant, lease->owner);
-	if (own)
-		return forbidden(review,
-				 "uid %u belongs to tenant %s, and tenant %s is not open to it",
-				 lease->owner, own->name, tenant->name);
+	if (tenant_of_lease(review->arbiter->settings, lease->tenant, lease->owner, &tenant,
+			    &result) < 0)
+		return forbidden(review, "%s", result.sentence);
+	review->tenant = tenant;
 	if (lease->class > tenant->class)
 		return forbidden(review, "class %s is above class %s of tenant %s",
 				 class_names[lease->class], class_names[tenant->class],
@@ -142,9 +138,7 @@ void arbiter_review(struct arbiter *arbiter)
 {
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i];
-		struct review review = { .arbiter = arbiter,
-					 .lease = lease,
-					 .tenant = tenant_named(arbiter->settings, lease->tenant) };
+		struct review review = { .arbiter = arbiter, .lease = lease };
 
 		if (lease->n_partitions == 0 || lease->state == STATE_ENDING)
 			continue;
