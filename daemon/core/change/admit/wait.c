@@ -187,16 +187,6 @@ bool wait_precedes(const struct arbiter *arbiter, enum lease_class lease_class, 
 	return false;
 }
 
-/* What is known until a lease is granted. */
-#define FAILED_MAX 16U
-struct failures {
-	const struct lease
-		*failed[FAILED_MAX]; /* an equal request behind fails for the same reason */
-	size_t n;
-	bool counted;
-	unsigned free[REQUEST_WANTS]; /* by GPU: CUs that no lease has claimed */
-};
-
 static bool is_equal(const struct lease *a, const struct lease *b)
 {
 	return a->class == b->class && a->owner == b->owner && strcmp(a->tenant, b->tenant) == 0 &&
@@ -220,14 +210,21 @@ static bool any_disturbs(const struct arbiter *arbiter)
 	return false;
 }
 
-/* An equal lease that has been examined since something became free. */
-static const struct lease *find_failed(const struct arbiter *arbiter,
-				       const struct failures *failures, const struct lease *lease)
+/* So many leases before a waiting one are compared with it: equal ones are mostly of one array of jobs, in a row or in
+ * turn with those of other users. */
+#define NOT_FAR 64U
+
+/* An equal lease before it in the queue that was examined since something became free: it waits for the same reason. */
+static const struct lease *find_equal(const struct arbiter *arbiter, const struct lease *lease)
 {
-	for (size_t i = 0; i < failures->n; i++)
-		if (is_equal(failures->failed[i], lease) &&
-		    wait_is_examined(arbiter, failures->failed[i]))
-			return failures->failed[i];
+	size_t at = queue_position(arbiter, lease) - 1, end = beyond(at, NOT_FAR);
+
+	if (any_disturbs(arbiter))
+		return NULL;
+	while (at-- > end)
+		if (is_equal(arbiter->waiting[at], lease) &&
+		    wait_is_examined(arbiter, arbiter->waiting[at]))
+			return arbiter->waiting[at];
 	return NULL;
 }
 
@@ -236,13 +233,18 @@ static unsigned least_cus(const struct want *want)
 {
 	if (want_has_percent(want))
 		return 0;
-	if (want->cus_min > 0)
-		return want->cus_min;
-	return want->exact ? want->cus : want->cus - want->cus / 10;
+	return want->exact && want->cus_min == 0 ? want->cus : want_least_cus(want, want->cus);
+}
+
+/* CUs of each GPU that no lease has claimed. */
+static void count_free(const struct arbiter *arbiter, unsigned ret[static REQUEST_WANTS])
+{
+	for (size_t i = 0; i < arbiter->n_gpus; i++)
+		ret[i] = arbiter->gpus[i].cus - cuset_count(&arbiter->gpus[i].taken);
 }
 
 /* Are there fewer GPUs with as many free CUs as the i-th want needs than wants that need as many? */
-static bool lacks_gpus(const struct failures *failures, const struct lease *lease, size_t i)
+static bool lacks_gpus(const struct lease *lease, size_t i, const unsigned *free)
 {
 	const struct request *request = lease->request;
 	unsigned least = least_cus(&request->wants[i]);
@@ -253,30 +255,27 @@ static bool lacks_gpus(const struct failures *failures, const struct lease *leas
 	for (size_t j = 0; j < request->n_wants; j++)
 		wants += least_cus(&request->wants[j]) >= least;
 	for (uint64_t left = lease->wait.candidates; left; left &= left - 1)
-		gpus += failures->free[__builtin_ctzll(left)] >= least;
+		gpus += free[__builtin_ctzll(left)] >= least;
 	return gpus < wants;
 }
 
 /* Does the lease lack CUs, whatever their shape? */
 static bool lacks_cus(const struct arbiter *arbiter, const struct lease *lease,
-		      struct failures *failures)
+		      const unsigned *free)
 {
 	bool lacks = false;
 
 	if (!needs_candidates(arbiter, lease))
 		return false;
-	for (size_t i = 0; i < arbiter->n_gpus && !failures->counted; i++)
-		failures->free[i] = arbiter->gpus[i].cus - cuset_count(&arbiter->gpus[i].taken);
-	failures->counted = true;
 	for (size_t i = 0; i < lease->request->n_wants && !lacks; i++)
-		lacks = lacks_gpus(failures, lease, i);
+		lacks = lacks_gpus(lease, i, free);
 	return lacks;
 }
 
 /* Does the lease lack CUs as before, because nothing changed on the GPU that its refusal tells of? gpuarbd examines a
  * lease that may bar GPUs in full. */
 static bool still_lacks_cus(const struct arbiter *arbiter, const struct lease *lease,
-			    struct failures *failures)
+			    const unsigned *free)
 {
 	const struct refusal *refusal = lease_refusal(lease);
 	int gpu = ledger_find_gpu(arbiter, refusal->gpu);
@@ -284,7 +283,7 @@ static bool still_lacks_cus(const struct arbiter *arbiter, const struct lease *l
 	return refusal->resource == RESOURCE_CUS && lease->wait.passed < LEASE_PASSES_MAX &&
 	       gpu >= 0 &&
 	       max_u64(arbiter->freed_all, arbiter->freed[gpu]) <= lease->wait.examined &&
-	       lacks_cus(arbiter, lease, failures);
+	       lacks_cus(arbiter, lease, free);
 }
 
 static int examine_now(struct arbiter *arbiter, struct lease *lease, struct partition *partitions)
@@ -310,26 +309,20 @@ static int examine_now(struct arbiter *arbiter, struct lease *lease, struct part
 }
 
 /* EXAMINED_FITS: partitions is what it gets. */
-static int examine(struct arbiter *arbiter, struct lease *lease, struct failures *failures,
+static int examine(struct arbiter *arbiter, struct lease *lease, const unsigned *free,
 		   struct partition *partitions)
 {
 	const struct lease *same;
-	int r;
 
-	if (still_lacks_cus(arbiter, lease, failures)) {
+	if (still_lacks_cus(arbiter, lease, free)) {
 		take_steps(arbiter, lease, 1 + (unsigned)lease->request->n_wants / 8);
 		return EXAMINED_WAITS;
 	}
-	same = any_disturbs(arbiter) ? NULL : find_failed(arbiter, failures, lease);
-	if (same) {
-		wait_on(arbiter, lease, lease_refusal(same), same->wait.candidates,
-			same->wait.over_quota);
-		return EXAMINED_WAITS;
-	}
-	r = examine_now(arbiter, lease, partitions);
-	if (r == EXAMINED_WAITS && failures->n < FAILED_MAX)
-		failures->failed[failures->n++] = lease;
-	return r;
+	same = find_equal(arbiter, lease);
+	if (!same)
+		return examine_now(arbiter, lease, partitions);
+	wait_on(arbiter, lease, lease_refusal(same), same->wait.candidates, same->wait.over_quota);
+	return EXAMINED_WAITS;
 }
 
 /* The next version of a lease that fits. */
@@ -380,9 +373,10 @@ static void begin_round(struct arbiter *arbiter)
 static int examine_rest(struct arbiter *arbiter, struct lease **ret)
 {
 	struct partition partitions[REQUEST_WANTS];
-	struct failures failures = { .n = 0 };
+	unsigned free[REQUEST_WANTS];
 	int r;
 
+	count_free(arbiter, free);
 	while (arbiter->next_examined < arbiter->n_waiting) {
 		struct lease *lease = arbiter->waiting[arbiter->next_examined];
 		const uint64_t changes = arbiter->changes;
@@ -394,14 +388,13 @@ static int examine_rest(struct arbiter *arbiter, struct lease **ret)
 		if (arbiter->round_steps == 0)
 			return -EAGAIN;
 		arbiter->next_examined++; /* queue_remove() corrects it */
-		r = examine(arbiter, lease, &failures, partitions);
+		r = examine(arbiter, lease, free, partitions);
 		if (r < 0)
 			return r;
 		if (r == EXAMINED_WAITS)
 			lease->wait.examined = changes;
 		if (r == EXAMINED_FITS && is_early(arbiter, lease, partitions)) {
 			begin_round(arbiter);
-			failures.n = 0; /* leases that rank behind those that are examined next */
 		} else if (r == EXAMINED_FITS) {
 			r = make_granted(arbiter, lease, partitions, ret);
 			return r < 0 ? r : 1;
@@ -511,39 +504,27 @@ static bool any_moves(const struct arbiter *arbiter, const struct lease *waiting
 	return false;
 }
 
-/* So many leases before a waiting one are compared with it: equal ones are mostly of one array of jobs, in a row. */
-#define NOT_FAR 16U
-
-/* Were moves searched in vain for an equal lease that is not far before it in the queue, and did no CU become free
- * since? */
+/* Were moves searched in vain for an equal lease, and did no CU become free since? */
 static bool is_searched(const struct arbiter *arbiter, const struct lease *lease)
 {
-	size_t end = queue_position(arbiter, lease) - 1;
+	const struct lease *other = find_equal(arbiter, lease);
 
-	if (any_disturbs(arbiter))
-		return false;
-	for (size_t i = end > NOT_FAR ? end - NOT_FAR : 0; i < end; i++) {
-		const struct lease *other = arbiter->waiting[i];
-
-		if (other->wait.searched == other->wait.examined && !other->wait.preempts &&
-		    !other->wait.moves_usec && wait_is_examined(arbiter, other) &&
-		    is_equal(other, lease))
-			return true;
-	}
-	return false;
+	return other && other->wait.searched == other->wait.examined && !other->wait.preempts &&
+	       !other->wait.moves_usec;
 }
 
 int wait_plan_moves(struct arbiter *arbiter, struct lease *waiting, uint64_t now_usec,
 		    struct move_set *ret)
 {
 	const struct asker asker = { .waiting = waiting, .request = waiting->request };
-	struct failures failures = { .n = 0 };
+	unsigned free[REQUEST_WANTS];
 	bool found;
 
 	/* It is examined again when they are acknowledged, or at moves_usec. */
 	if (waiting->wait.moves_usec > now_usec && any_moves(arbiter, waiting))
 		return -EAGAIN;
-	found = !lacks_cus(arbiter, waiting, &failures) && !is_searched(arbiter, waiting) &&
+	count_free(arbiter, free);
+	found = !lacks_cus(arbiter, waiting, free) && !is_searched(arbiter, waiting) &&
 		move_find(arbiter, &asker, now_usec, MOVE_STEPS, ret) > 0;
 	set_moves_usec(arbiter, waiting,
 		       found ? now_usec + arbiter->settings->activate_grace_usec : 0);
