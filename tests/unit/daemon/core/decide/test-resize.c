@@ -70,6 +70,9 @@ TEST(resize_needs_the_owner_and_matching_wants)
 	two.n_wants = 1;
 	snprintf(two.wants[0].gpu, sizeof(two.wants[0].gpu), "%u", 1 - lease->partitions[0].gpu);
 	CHECK(arbiter_plan_resize(s.arbiter, &lab, lease->id, &two, &next, &s.result) == -EINVAL);
+	add_tenant(s.arbiter, "others", ANY, CLASS_GUARANTEED);
+	strcpy(lease->tenant, "others");
+	CHECK(!resize(&s, LAB, lease->id, 10) && s.result.kind == RESULT_NOT_PERMITTED);
 	strcpy(lease->tenant, "gone");
 	CHECK(!resize(&s, LAB, lease->id, 10) && s.result.kind == RESULT_NO_SUCH_TENANT);
 	arbiter_end(s.arbiter, lease, RESULT_OK, "test");
