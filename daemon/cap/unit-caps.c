@@ -23,7 +23,7 @@
 #define REPEAT_USEC UINT64_C(10000000) /* also after a failure */
 
 struct unit_caps {
-	struct budget_client *client;   /* NULL: the GPUs are simulated */
+	struct asker *asker;            /* NULL: the GPUs are simulated */
 	struct budget_request *request; /* the last one */
 	bool pending;                   /* it has no answer yet */
 	bool outdated;                  /* the next one differs, or may */
@@ -158,7 +158,7 @@ void unit_caps_review(struct daemon *daemon, struct lease *lease, bool filtered)
 {
 	uint64_t cgroup, limit;
 
-	if (!daemon->unit_caps->client)
+	if (!daemon->unit_caps->asker)
 		return;
 	cgroup = choose_cgroup(daemon, lease, filtered);
 	limit = cgroup != 0 ? sum_of_grants(lease) : 0;
@@ -270,7 +270,7 @@ void unit_caps_refresh(struct daemon *daemon)
 	char why[256];
 	int r;
 
-	if (!daemon->unit_caps->client || !is_due(daemon))
+	if (!daemon->unit_caps->asker || !is_due(daemon))
 		return;
 	daemon->unit_caps->outdated = false;
 	daemon->unit_caps->usec = daemon_now_usec();
@@ -278,8 +278,8 @@ void unit_caps_refresh(struct daemon *daemon)
 	if (r < 0)
 		snprintf(why, sizeof(why), "%s", strerror(-r));
 	else
-		r = budget_ask(daemon->unit_caps->client, daemon->unit_caps->request, why,
-			       sizeof(why));
+		r = asker_ask(daemon->unit_caps->asker, daemon->unit_caps->request,
+			      budget_request_size(daemon->unit_caps->request->n), why, sizeof(why));
 	daemon->unit_caps->pending = r >= 0;
 	if (r < 0)
 		fail(daemon, r, why);
@@ -323,8 +323,9 @@ static void take(struct daemon *daemon, const struct budget_answer *answer)
 	}
 }
 
-static void on_done(void *userdata, int r, const struct budget_answer *answer, const char *why)
+static void on_done(void *userdata, int r, const void *packet, const char *why)
 {
+	const struct budget_answer *answer = packet;
 	struct daemon *daemon = userdata;
 	const struct budget_request *request = daemon->unit_caps->request;
 
@@ -360,8 +361,8 @@ int unit_caps_start(struct daemon *daemon)
 		return -ENOMEM;
 	/* An earlier gpuarbd may have left budgets. */
 	daemon->unit_caps->loaded = daemon->unit_caps->outdated = true;
-	return budget_client_new(daemon->event, daemon->options->budget, ANSWER_USEC, on_done,
-				 daemon, &daemon->unit_caps->client);
+	return asker_new(daemon->event, &budget_helper, daemon->options->budget, ANSWER_USEC,
+			 on_done, daemon, &daemon->unit_caps->asker);
 }
 
 bool unit_caps_repeats(const struct daemon *daemon)
@@ -383,11 +384,13 @@ const char *unit_caps_state(void *userdata)
 
 void unit_caps_remove(struct daemon *daemon)
 {
+	const struct budget_request none = { .version = BUDGET_VERSION };
 	char why[256];
 
-	if (!daemon->unit_caps || !daemon->unit_caps->client || !daemon->unit_caps->loaded)
+	if (!daemon->unit_caps || !daemon->unit_caps->asker || !daemon->unit_caps->loaded)
 		return;
-	if (budget_clear(daemon->unit_caps->client, why, sizeof(why)) < 0)
+	if (asker_tell(daemon->unit_caps->asker, &none, budget_request_size(0), why, sizeof(why)) <
+	    0)
 		log_warning("queue budgets of units stay until the next gpuarbd starts: %s", why);
 }
 
@@ -395,7 +398,7 @@ void unit_caps_stop(struct daemon *daemon)
 {
 	if (!daemon->unit_caps)
 		return;
-	budget_client_free(daemon->unit_caps->client);
+	asker_free(daemon->unit_caps->asker);
 	free(daemon->unit_caps->request);
 	free(daemon->unit_caps);
 	daemon->unit_caps = NULL;

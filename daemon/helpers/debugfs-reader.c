@@ -48,17 +48,19 @@ const struct probe_files probe_userqs = {
 };
 
 struct probe {
+	struct helper
+		helper; /* fd: what the text comes from; -1: the text has ended, or nothing was asked */
+	const struct probe_files *files;
 	char *file, *second; /* NULL: ask at the socket */
-	char *script;        /* NULL: copy both files */
-	int status_max;      /* that means success */
-	char *socket;
-	const char *unit;
-	int epoll;
+	probe_piece_t *piece;
+	probe_done_t *done;
+	void *userdata;
+	uint64_t patience_usec;
 
 	bool asked;
-	int in;             /* -1: the text has ended, or nothing was asked */
-	int child;          /* a pidfd; -1: none */
-	char *text;         /* PROBE_PIECE_MAX bytes */
+	int child;                     /* a pidfd; -1: none */
+	sd_event_source *end_of_child; /* off while its text is read */
+	char *text;                    /* PROBE_PIECE_MAX bytes */
 	size_t size, taken; /* what was read of it, and what of that the caller has had */
 	size_t total;       /* bytes of the text */
 };
@@ -72,8 +74,9 @@ static int spawn_reader(const struct probe *probe, int out, pid_t *ret)
 	bool both = probe->second && faccessat(AT_FDCWD, probe->second, R_OK, AT_EACCESS) == 0;
 	char cat[] = "cat", end[] = "--", sh[] = "sh", option[] = "-c", language[] = "LC_ALL=C";
 	char *const copies[] = { cat, end, probe->file, both ? probe->second : NULL, NULL };
-	char *const runs[] = { sh, option, probe->script, probe->file, NULL };
-	char *const *argv = probe->script ? runs : copies;
+	char *const runs[] = { sh, option, (char *)(uintptr_t)probe->files->script, probe->file,
+			       NULL };
+	char *const *argv = probe->files->script ? runs : copies;
 	char *const environment[] = { language, NULL };
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
@@ -107,6 +110,29 @@ static int spawn_reader(const struct probe *probe, int out, pid_t *ret)
 	return -r;
 }
 
+static void drop_child(struct probe *probe)
+{
+	probe->end_of_child = sd_event_source_disable_unref(probe->end_of_child);
+	if (probe->child >= 0)
+		close(probe->child);
+	probe->child = -1;
+}
+
+static int on_child(sd_event_source *, int, uint32_t, void *userdata);
+
+/* Only this process reaps the child, so the pid is still its own. */
+static int watch_child(struct probe *probe, pid_t pid)
+{
+	int r;
+
+	probe->child = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (probe->child < 0)
+		return -errno;
+	r = sd_event_add_io(probe->helper.event, &probe->end_of_child, probe->child, EPOLLIN,
+			    on_child, probe);
+	return r < 0 ? r : sd_event_source_set_enabled(probe->end_of_child, SD_EVENT_OFF);
+}
+
 /* Returns the end of the pipe that reads its output, without blocking. */
 static int child_start(struct probe *probe)
 {
@@ -123,13 +149,11 @@ static int child_start(struct probe *probe)
 	r = spawn_reader(probe, out, &pid);
 	if (r < 0)
 		return r;
-
-	/* Only this process reaps the child, so the pid is still its own. */
-	probe->child = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (probe->child < 0) {
-		r = -errno;
+	r = watch_child(probe, pid);
+	if (r < 0) {
 		kill(pid, SIGKILL);
 		waitpid(pid, NULL, 0);
+		drop_child(probe);
 		return r;
 	}
 	r = in;
@@ -149,8 +173,7 @@ static bool child_ended(struct probe *probe, int *ret_status)
 	if (r == 0 && info.si_pid == 0)
 		return false;
 	*ret_status = r == 0 && info.si_code == CLD_EXITED ? info.si_status : -1;
-	close(probe->child);
-	probe->child = -1;
+	drop_child(probe);
 	return true;
 }
 
@@ -160,100 +183,6 @@ static bool child_is_gone(struct probe *probe)
 	int status;
 
 	return probe->child < 0 || child_ended(probe, &status);
-}
-
-/* ---- life ------------------------------------------------------------------------------ */
-
-static int watch(struct probe *probe, int fd)
-{
-	struct epoll_event event = { .events = EPOLLIN };
-
-	return epoll_ctl(probe->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
-}
-
-int probe_new(const char *debugfs, const struct probe_files *files, struct probe **ret)
-{
-	_cleanup_(probe_freep) struct probe *probe = calloc(1, sizeof(*probe));
-
-	if (!probe)
-		return -ENOMEM;
-	probe->in = probe->epoll = probe->child = -1;
-	if (debugfs && asprintf(&probe->file, "%s/%s", debugfs, files->first) < 0) {
-		probe->file = NULL;
-		return -ENOMEM;
-	}
-	if (debugfs && files->second &&
-	    asprintf(&probe->second, "%s/%s", debugfs, files->second) < 0) {
-		probe->second = NULL;
-		return -ENOMEM;
-	}
-	probe->script = files->script ? strdup(files->script) : NULL;
-	probe->status_max = files->status_max;
-	probe->unit = files->unit;
-	probe->socket = strdup(files->socket);
-	if (!probe->socket || (files->script && !probe->script))
-		return -ENOMEM;
-	probe->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (probe->epoll < 0)
-		return -errno;
-	*ret = TAKE_PTR(probe);
-	return 0;
-}
-
-int probe_fd(const struct probe *probe)
-{
-	return probe->epoll;
-}
-
-/* An fd that is closed leaves the epoll by itself: nobody else has a copy. */
-static void close_in(struct probe *probe)
-{
-	if (probe->in >= 0)
-		close(probe->in);
-	probe->in = -1;
-}
-
-void probe_cancel(struct probe *probe)
-{
-	close_in(probe);
-	free(probe->text);
-	probe->text = NULL;
-	probe->size = probe->taken = probe->total = 0;
-	if (!child_is_gone(probe)) {
-		syscall(SYS_pidfd_send_signal, probe->child, SIGKILL, NULL, 0);
-		if (probe->asked)
-			watch(probe, probe->child); /* a later call reaps it */
-	}
-	probe->asked = false;
-}
-
-struct probe *probe_free(struct probe *probe)
-{
-	if (!probe)
-		return NULL;
-
-	probe_cancel(probe);
-	if (probe->child >= 0) {
-		struct pollfd end = { .fd = probe->child, .events = POLLIN };
-
-		poll(&end, 1, DIE_MSEC);
-		child_is_gone(probe);
-	}
-	if (probe->child >= 0)
-		close(probe->child); /* init reaps the child after this process */
-	if (probe->epoll >= 0)
-		close(probe->epoll);
-	free(probe->socket);
-	free(probe->script);
-	free(probe->second);
-	free(probe->file);
-	free(probe);
-	return NULL;
-}
-
-static const char *from(const struct probe *probe)
-{
-	return probe->file ? probe->file : probe->socket;
 }
 
 /* ---- asking -------------------------------------------------------------------------- */
@@ -272,7 +201,7 @@ static int start_child(struct probe *probe, char *why, size_t size)
 	if (fd < 0)
 		return refuse(why, size, fd, "cannot start the reader of %s: %s", probe->file,
 			      strerror(-fd));
-	return fd;
+	return helper_watch(&probe->helper, fd, why, size);
 }
 
 int probe_start(struct probe *probe, char *why, size_t size)
@@ -284,21 +213,38 @@ int probe_start(struct probe *probe, char *why, size_t size)
 		return refuse(why, size, -EBUSY, "the reader of %s that was given up has not ended",
 			      probe->file);
 
-	if (probe->file)
-		r = start_child(probe, why, size);
-	else
-		r = helper_connect(probe->socket, SOCK_STREAM, probe->unit, why, size);
+	r = probe->file ? start_child(probe, why, size) : helper_open(&probe->helper, why, size);
+	if (r >= 0)
+		r = helper_await(&probe->helper, probe->patience_usec);
+	probe->asked = r >= 0;
 	if (r < 0)
-		return r;
-	probe->in = r;
-	probe->asked = true;
-	r = watch(probe, probe->in);
-	if (r < 0) {
 		probe_cancel(probe);
-		return refuse(why, size, r, "cannot wait for the text of %s: %s", from(probe),
-			      strerror(-r));
-	}
-	return 0;
+	return r < 0 ? r : 0;
+}
+
+void probe_go_on(struct probe *probe)
+{
+	helper_await(&probe->helper, probe->patience_usec);
+}
+
+void probe_cancel(struct probe *probe)
+{
+	helper_close(&probe->helper);
+	helper_await(&probe->helper, 0);
+	free(probe->text);
+	probe->text = NULL;
+	probe->size = probe->taken = probe->total = 0;
+	probe->asked = false;
+	if (child_is_gone(probe))
+		return;
+	syscall(SYS_pidfd_send_signal, probe->child, SIGKILL, NULL, 0);
+	sd_event_source_set_enabled(probe->end_of_child, SD_EVENT_ON); /* on_child() reaps it */
+}
+
+static void end(struct probe *probe, int r, const char *why)
+{
+	probe_cancel(probe);
+	probe->done(probe->userdata, r, why);
 }
 
 /* ---- reading ------------------------------------------------------------------------- */
@@ -322,7 +268,8 @@ static int read_piece(struct probe *probe)
 	ssize_t n = 1;
 
 	while (probe->size < PROBE_PIECE_MAX && n != 0) {
-		n = read(probe->in, probe->text + probe->size, PROBE_PIECE_MAX - probe->size);
+		n = read(probe->helper.fd, probe->text + probe->size,
+			 PROBE_PIECE_MAX - probe->size);
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		probe->size += n > 0 ? (size_t)n : 0;
@@ -347,67 +294,112 @@ static int next_piece(struct probe *probe, char *why, size_t size)
 	if (r >= 0)
 		r = read_piece(probe);
 	if (r < 0 && r != -EAGAIN)
-		return refuse(why, size, r, "cannot read %s: %s", from(probe), strerror(-r));
+		return refuse(why, size, r, "cannot read %s: %s", probe->helper.socket,
+			      strerror(-r));
 	if (probe->total > PROBE_MAX)
-		return refuse(why, size, -EFBIG, "%s is larger than %u MiB", from(probe),
+		return refuse(why, size, -EFBIG, "%s is larger than %u MiB", probe->helper.socket,
 			      PROBE_MAX / 1024 / 1024);
 	probe->taken = r == 0 ? probe->size : whole_lines(probe);
 	if (probe->taken > 0)
 		return 1;
 	if (probe->size == PROBE_PIECE_MAX)
 		return refuse(why, size, -EFBIG, "%s has a line that is longer than %u KiB",
-			      from(probe), PROBE_PIECE_MAX / 1024);
+			      probe->helper.socket, PROBE_PIECE_MAX / 1024);
 	return r;
 }
 
-/* After the last byte the exit status says whether that was the whole file. */
-static int end_child(struct probe *probe, char *why, size_t size)
+static int on_text(sd_event_source *, int, uint32_t, void *userdata)
 {
-	int status;
+	struct probe *probe = userdata;
+	char why[256] = "out of memory";
+	int r = next_piece(probe, why, sizeof(why));
 
-	if (!child_ended(probe, &status))
-		return -EAGAIN;
-	if (status >= 0 && status <= probe->status_max)
+	if (r > 0) {
+		r = probe->piece(probe->userdata, probe->text, probe->taken, why, sizeof(why));
+		if (r < 0)
+			end(probe, r, why);
+	} else if (r == 0 &&
+		   probe->child >= 0) { /* its exit status says whether that was all of it */
+		helper_close(&probe->helper);
+		sd_event_source_set_enabled(probe->end_of_child, SD_EVENT_ON);
+	} else if (r != -EAGAIN) {
+		end(probe, r, why);
+	}
+	return 0;
+}
+
+static int on_child(sd_event_source *, int, uint32_t, void *userdata)
+{
+	struct probe *probe = userdata;
+	char why[256] = "";
+	int status, r = 0;
+
+	if (!child_ended(probe, &status) || !probe->asked)
 		return 0;
 	if (status < 0)
-		return refuse(why, size, -EIO, "cannot read %s: the reader was killed",
-			      probe->file);
-	return refuse(why, size, -EIO, "cannot read %s: the reader exited with status %d",
-		      probe->file, status);
+		r = refuse(why, sizeof(why), -EIO, "cannot read %s: the reader was killed",
+			   probe->file);
+	else if (status > probe->files->status_max)
+		r = refuse(why, sizeof(why), -EIO,
+			   "cannot read %s: the reader exited with status %d", probe->file, status);
+	end(probe, r, why);
+	return 0;
 }
 
-static int take_text(struct probe *probe, char *why, size_t size)
+static int on_late(sd_event_source *, uint64_t, void *userdata)
 {
+	end(userdata, -ETIMEDOUT, "they were not read in time");
+	return 0;
+}
+
+/* ---- life ------------------------------------------------------------------------------ */
+
+int probe_new(sd_event *event, const char *debugfs, const struct probe_files *files,
+	      uint64_t patience_usec, probe_piece_t *piece, probe_done_t *done, void *userdata,
+	      struct probe **ret)
+{
+	_cleanup_(probe_freep) struct probe *probe = calloc(1, sizeof(*probe));
 	int r;
 
-	if (probe->in < 0)
-		return end_child(probe, why, size);
-	r = next_piece(probe, why, size);
-	if (r != 0)
-		return r;
-	close_in(probe);
-	if (probe->child < 0)
-		return 0;
-	r = watch(probe, probe->child);
+	if (!probe)
+		return -ENOMEM;
+	probe->helper.fd = probe->child = -1;
+	probe->files = files;
+	probe->patience_usec = patience_usec;
+	probe->piece = piece;
+	probe->done = done;
+	probe->userdata = userdata;
+	if (debugfs && asprintf(&probe->file, "%s/%s", debugfs, files->first) < 0)
+		probe->file = NULL;
+	if (debugfs && files->second &&
+	    asprintf(&probe->second, "%s/%s", debugfs, files->second) < 0)
+		probe->second = NULL;
+	if (debugfs && (!probe->file || (files->second && !probe->second)))
+		return -ENOMEM;
+	r = helper_init(&probe->helper, event, SOCK_STREAM, probe->file ?: files->socket,
+			files->unit, on_text, on_late, probe);
 	if (r < 0)
-		return refuse(why, size, r, "cannot wait for the reader: %s", strerror(-r));
-	return end_child(probe, why, size);
+		return r;
+	*ret = TAKE_PTR(probe);
+	return 0;
 }
 
-int probe_read(struct probe *probe, const char **ret_text, size_t *ret_size, char *why, size_t size)
+struct probe *probe_free(struct probe *probe)
 {
-	int r;
+	if (!probe)
+		return NULL;
 
-	if (!probe->asked) {
+	probe_cancel(probe);
+	if (probe->child >= 0) {
+		struct pollfd end = { .fd = probe->child, .events = POLLIN };
+
+		poll(&end, 1, DIE_MSEC);
 		child_is_gone(probe);
-		return -EAGAIN;
 	}
-	r = take_text(probe, why, size);
-	if (r > 0) {
-		*ret_text = probe->text;
-		*ret_size = probe->taken;
-	} else if (r != -EAGAIN) {
-		probe_cancel(probe); /* the child of a text that has ended was reaped */
-	}
-	return r;
+	drop_child(probe); /* init reaps a child that has not ended after this process */
+	helper_done(&probe->helper);
+	free(probe->second);
+	free(probe->file);
+	free(probe);
+	return NULL;
 }

@@ -11,11 +11,14 @@
  */
 
 #include <stddef.h>
+#include <stdint.h>
+#include <systemd/sd-event.h>
 
 #include "util/base.h"
 
 #define PROBE_MAX (1024U * 1024U * 1024U) /* of a text */
 #define PROBE_PIECE_MAX (1024U * 1024U)
+#define PROBE_USEC UINT64_C(5000000) /* how long it usually may take */
 
 struct probe;
 
@@ -38,17 +41,29 @@ extern const struct probe_files probe_hqds;
 /* What hw/drm-queues.h parses. */
 extern const struct probe_files probe_userqs;
 
+/* Takes the next piece of the text, whole lines but for the last line of a text that ends within one. A
+ * negative errno ends the request, with a sentence in why. May not cancel it. */
+typedef int probe_piece_t(void *userdata, const char *text, size_t size, char *why,
+			  size_t why_size);
+
+/*
+ * The request has ended. 0: with the text. Else with a sentence in why: what the other function returned;
+ * -ETIMEDOUT; -EFBIG, beyond PROBE_MAX, or a line is longer than a piece; -EIO, the child failed; -ENOMEM, or
+ * what else the kernel says. A service that fails sends an empty text. May start the next one.
+ */
+typedef void probe_done_t(void *userdata, int r, const char *why);
+
 /* debugfs: the directory to read instead of /sys/kernel/debug, or NULL to use the socket. Neither needs
- * to exist yet. -ENOMEM, or what epoll_create1(2) says. */
-int probe_new(const char *debugfs, const struct probe_files *files, struct probe **ret);
+ * to exist yet. files have to stay. patience_usec: how long a text may take. Both functions are called from the
+ * event loop. -ENOMEM. */
+int probe_new(sd_event *event, const char *debugfs, const struct probe_files *files,
+	      uint64_t patience_usec, probe_piece_t *piece, probe_done_t *done, void *userdata,
+	      struct probe **ret);
 
 /* Takes NULL. Cancels the request and waits up to a second for a killed child: it takes longer to die
  * only while it is blocked in the kernel. */
 struct probe *probe_free(struct probe *probe);
 DEFINE_CLEANUP(struct probe *, probe_free)
-
-/* For poll(2), the same fd for the life of the probe: readable when probe_read() has something to do. */
-int probe_fd(const struct probe *probe);
 
 /*
  * Starts a request, and cancels an earlier one that is not finished. With a sentence in why:
@@ -58,16 +73,8 @@ int probe_fd(const struct probe *probe);
  */
 int probe_start(struct probe *probe, char *why, size_t size);
 
-/*
- * Continues the request. Returns 1 with the next piece of the text, whole lines but for the last line of a
- * text that ends within one; it is valid until the next call of a function of this probe. 0: the text has
- * ended. -EAGAIN: no more can be read now, or there is no request: wait for probe_fd(). Other errors end
- * the request, with a sentence in why: -EFBIG beyond PROBE_MAX, or a line is longer than a piece; -EIO,
- * the child failed; -ENOMEM, or what else the kernel says. A service that fails sends an empty text.
- */
-int probe_read(struct probe *probe, const char **ret_text, size_t *ret_size, char *why,
-	       size_t size);
+/* The rest of the text has that time again. */
+void probe_go_on(struct probe *probe);
 
-/* Cancels the request, if there is one: closes the connection, or kills the child. A later call reaps
- * the child. */
+/* Cancels the request, if there is one: closes the connection, or kills the child. */
 void probe_cancel(struct probe *probe);

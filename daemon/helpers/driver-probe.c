@@ -7,14 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "helpers/helper.h"
 #include "util/fd.h"
 #include "util/text.h"
-
-int driver_probe_connect(const char *socket, char *why, size_t size)
-{
-	return helper_connect(socket, SOCK_SEQPACKET, "gpuarb-probe.socket", why, size);
-}
 
 static bool is_valid(const struct probe_message *message, ssize_t n, size_t n_fds)
 {

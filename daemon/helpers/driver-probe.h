@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Asks gpuarb-probe for the event file descriptors of the driver, without blocking. */
+/* What gpuarb-probe answers to a connection: the event file descriptors of the driver. */
 
 #include <stddef.h>
 
 #include "helpers/probe-protocol.h"
 
 #define DRIVER_PROBE_SOCKET "/run/gpuarb-probe.socket"
-
-/* Connects. Returns the socket, which is readable when driver_probe_receive() has something to do. With a
- * sentence in why: -EOPNOTSUPP, no service listens; or what else the kernel says. */
-int driver_probe_connect(const char *socket, char *why, size_t size);
 
 /*
  * Receives a message; ret_fds are the caller's to close, -1: none. -EAGAIN: not yet. Other errors end the

@@ -289,8 +289,8 @@ int enforce_new(sd_event *event, const char *socket, uint64_t patience_usec, enf
 	enforce->done = done;
 	enforce->lost = on_lost;
 	enforce->userdata = userdata;
-	r = helper_init(&enforce->helper, event, socket, "gpuarb-enforce.socket", on_io, on_timer,
-			enforce);
+	r = helper_init(&enforce->helper, event, SOCK_SEQPACKET, socket, "gpuarb-enforce.socket",
+			on_io, on_timer, enforce);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(enforce);

@@ -34,14 +34,16 @@ int helper_connect(const char *path, int type, const char *unit, char *why, size
 	return refuse(why, size, r, "cannot connect to %s: %s", path, strerror(-r));
 }
 
-int helper_init(struct helper *helper, sd_event *event, const char *socket, const char *unit,
-		sd_event_io_handler_t on_io, sd_event_time_handler_t on_timer, void *userdata)
+int helper_init(struct helper *helper, sd_event *event, int type, const char *socket,
+		const char *unit, sd_event_io_handler_t on_io, sd_event_time_handler_t on_timer,
+		void *userdata)
 {
 	int r;
 
 	*helper = (struct helper){
 		.event = sd_event_ref(event),
 		.socket = strdup(socket),
+		.type = type,
 		.unit = unit,
 		.fd = -1,
 		.on_io = on_io,
@@ -61,15 +63,12 @@ void helper_done(struct helper *helper)
 	free(helper->socket);
 }
 
-int helper_open(struct helper *helper, char *why, size_t size)
+int helper_watch(struct helper *helper, int fd, char *why, size_t size)
 {
 	int r;
 
-	r = helper_connect(helper->socket, SOCK_SEQPACKET, helper->unit, why, size);
-	if (r < 0)
-		return r;
-	helper->fd = r;
-	r = sd_event_add_io(helper->event, &helper->io, helper->fd, EPOLLIN, helper->on_io,
+	helper->fd = fd;
+	r = sd_event_add_io(helper->event, &helper->io, fd, EPOLLIN, helper->on_io,
 			    helper->userdata);
 	if (r >= 0)
 		return 0;
@@ -78,10 +77,26 @@ int helper_open(struct helper *helper, char *why, size_t size)
 		      strerror(-r));
 }
 
+int helper_open(struct helper *helper, char *why, size_t size)
+{
+	int r = helper_connect(helper->socket, helper->type, helper->unit, why, size);
+
+	return r < 0 ? r : helper_watch(helper, r, why, size);
+}
+
 void helper_close(struct helper *helper)
 {
 	helper->io = sd_event_source_disable_unref(helper->io);
 	if (helper->fd >= 0)
 		close(helper->fd);
 	helper->fd = -1;
+}
+
+int helper_await(struct helper *helper, uint64_t usec)
+{
+	int r = usec > 0 ? sd_event_source_set_time_relative(helper->timer, usec) : 0;
+
+	return r < 0 ? r
+		     : sd_event_source_set_enabled(helper->timer,
+						   usec > 0 ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 #include <systemd/sd-event.h>
 
 /* Connects to the socket of a helper without blocking. type: SOCK_STREAM or SOCK_SEQPACKET; unit: the
@@ -9,10 +10,11 @@
  * why: -EOPNOTSUPP, no helper listens; -ENAMETOOLONG; what socket(2) and connect(2) say. */
 int helper_connect(const char *path, int type, const char *unit, char *why, size_t size);
 
-/* A connection to a helper of type SOCK_SEQPACKET that gpuarbd makes when it asks. */
+/* A connection to a helper that gpuarbd makes when it asks, and the time that an answer has. */
 struct helper {
 	sd_event *event;
 	char *socket;
+	int type;
 	const char *unit;
 	int fd; /* -1: not connected */
 	sd_event_source *io, *timer;
@@ -21,10 +23,16 @@ struct helper {
 };
 
 /* The timer is off. For helper_done() also on failure. */
-int helper_init(struct helper *helper, sd_event *event, const char *socket, const char *unit,
-		sd_event_io_handler_t on_io, sd_event_time_handler_t on_timer, void *userdata);
+int helper_init(struct helper *helper, sd_event *event, int type, const char *socket,
+		const char *unit, sd_event_io_handler_t on_io, sd_event_time_handler_t on_timer,
+		void *userdata);
 void helper_done(struct helper *helper);
 
 /* As helper_connect(); on_io is called when the helper answers or ends. Returns 0. */
 int helper_open(struct helper *helper, char *why, size_t size);
+int helper_watch(struct helper *helper, int fd, char *why,
+		 size_t size); /* with this connection, which it takes in any case */
 void helper_close(struct helper *helper);
+
+/* on_timer is called after this time; 0: it is not. */
+int helper_await(struct helper *helper, uint64_t usec);

@@ -12,10 +12,6 @@
 #include "hw/kfd-mqd.h"
 #include "protocol/protocol.h"
 
-/* After this time without an answer the helper is asked again: the kernel prints a process under a mutex
- * that the process can hold for any time. */
-#define READ_TIMEOUT_USEC UINT64_C(5000000)
-
 /* To print a process the kernel takes the mutex that creating its queues needs: two reads are at
  * least so many times the duration of a read apart; but not more than the maximum, because a process can
  * make a read take long. */
@@ -33,11 +29,8 @@ struct descriptors {
 	struct mqd_parser *parser; /* of the text that is being read; NULL: none */
 	struct gpu_info *gpus;     /* for the parser */
 	size_t n_gpus;
-	sd_event_source *source;
 	uint64_t usec;       /* when the last read was started */
-	uint64_t heard_usec; /* when it was started, or its last piece came */
 	uint64_t until_usec; /* requests wait for the first read; 0: it has ended */
-	bool pending;        /* that read has not ended yet */
 	bool readable;       /* a read has succeeded once: later ones may, too */
 	bool outdated;       /* a lease was acknowledged since the read was started */
 	uint64_t due_usec;   /* of the next read; UINT64_MAX: none */
@@ -79,7 +72,6 @@ static void end_text(struct daemon *daemon)
 	daemon->descriptors->parser = mqd_parser_free(daemon->descriptors->parser);
 	free(daemon->descriptors->gpus);
 	daemon->descriptors->gpus = NULL;
-	daemon->descriptors->pending = false;
 	probe_cancel(daemon->descriptors->probe);
 }
 
@@ -137,11 +129,10 @@ static int ask(struct daemon *daemon)
 	int r;
 
 	end_text(daemon);
-	daemon->descriptors->usec = daemon->descriptors->heard_usec = daemon_now_usec();
+	daemon->descriptors->usec = daemon_now_usec();
 	r = begin_text(daemon);
 	if (r >= 0)
 		r = probe_start(daemon->descriptors->probe, why, sizeof(why));
-	daemon->descriptors->pending = r >= 0;
 	daemon->descriptors->outdated = false;
 	if (r < 0)
 		end_text(daemon);
@@ -161,41 +152,12 @@ static int end_parser(struct daemon *daemon, char *why, size_t size)
 	return r;
 }
 
-/* Parses the next piece. Returns 1: more pieces follow; 0: the descriptors are compared. */
-static int take_piece(struct daemon *daemon, char *why, size_t why_size)
-{
-	const char *text;
-	size_t size;
-	int r;
-
-	r = probe_read(daemon->descriptors->probe, &text, &size, why, why_size);
-	if (r < 0)
-		return r;
-	if (r == 0)
-		return end_parser(daemon, why, why_size);
-	daemon->descriptors->heard_usec = daemon_now_usec();
-	r = mqd_parser_feed(daemon->descriptors->parser, text, size, why, why_size);
-	return r < 0 ? r : 1;
-}
-
-static int on_probe(sd_event_source *, int, uint32_t, void *userdata)
+static int on_piece(void *userdata, const char *text, size_t size, char *why, size_t why_size)
 {
 	struct daemon *daemon = userdata;
-	char why[256];
-	int r;
 
-	r = take_piece(daemon, why, sizeof(why));
-	if (r > 0 || r == -EAGAIN)
-		return 0;
-	if (r < 0 && r != -ENOMEM)
-		give_up(daemon, why);
-	end_text(daemon);
-	if (daemon->descriptors->outdated && descriptors_awaited(daemon))
-		ask(daemon);
-	else
-		end_first(daemon);
-	schedule_update(daemon);
-	return 0;
+	probe_go_on(daemon->descriptors->probe);
+	return mqd_parser_feed(daemon->descriptors->parser, text, size, why, why_size);
 }
 
 /* What was observed before stays in force. */
@@ -206,16 +168,33 @@ static void tell_late(struct daemon *daemon)
 	if (*unseen == '\0')
 		log_warning("hardware queue descriptors are not read within %u s: masks of queues "
 			    "are as they were before",
-			    (unsigned)(READ_TIMEOUT_USEC / 1000000));
+			    (unsigned)(PROBE_USEC / 1000000));
 	snprintf(unseen, sizeof(daemon->arbiter->unseen),
 		 "they were not read within %u s: a process that uses a GPU may be blocked in the "
 		 "driver",
-		 (unsigned)(READ_TIMEOUT_USEC / 1000000));
+		 (unsigned)(PROBE_USEC / 1000000));
 }
 
-static bool is_late(const struct daemon *daemon)
+/* The kernel prints a process under a mutex that the process can hold for any time: a read that is late is
+ * given up, and another one begins. */
+static void on_done(void *userdata, int r, const char *unread)
 {
-	return daemon_now_usec() - daemon->descriptors->heard_usec > READ_TIMEOUT_USEC;
+	struct daemon *daemon = userdata;
+	char why[256];
+
+	snprintf(why, sizeof(why), "%s", unread);
+	if (r >= 0)
+		r = end_parser(daemon, why, sizeof(why));
+	if (r == -ETIMEDOUT)
+		tell_late(daemon);
+	else if (r < 0 && r != -ENOMEM)
+		give_up(daemon, why);
+	end_text(daemon);
+	if (daemon->descriptors->outdated && descriptors_awaited(daemon))
+		ask(daemon);
+	else if (r != -ETIMEDOUT)
+		end_first(daemon);
+	schedule_update(daemon);
 }
 
 /* Does the promise of a lease depend on what others do? */
@@ -260,15 +239,10 @@ void descriptors_refresh(struct daemon *daemon)
 			    "decided without it");
 		end_first(daemon);
 	}
-	if (daemon->descriptors->pending && is_late(daemon)) {
-		tell_late(daemon);
-		end_text(daemon);
-	}
-	if (!daemon->descriptors->pending && next_read(daemon) <= daemon_now_usec())
+	if (!daemon->descriptors->parser && next_read(daemon) <= daemon_now_usec())
 		ask(daemon);
-	daemon->descriptors->due_usec =
-		daemon->descriptors->pending ? daemon->descriptors->heard_usec + READ_TIMEOUT_USEC
-					     : next_read(daemon);
+	daemon->descriptors->due_usec = daemon->descriptors->parser ? UINT64_MAX
+								    : next_read(daemon);
 	if (descriptors_awaited(daemon) &&
 	    daemon->descriptors->due_usec > daemon->descriptors->until_usec)
 		daemon->descriptors->due_usec = daemon->descriptors->until_usec;
@@ -281,18 +255,15 @@ int descriptors_start(struct daemon *daemon)
 	daemon->descriptors = calloc(1, sizeof(*daemon->descriptors));
 	if (!daemon->descriptors)
 		return -ENOMEM;
-	r = probe_new(daemon->options->debugfs, &probe_mqds, &daemon->descriptors->probe);
-	if (r >= 0)
-		r = sd_event_add_io(daemon->event, &daemon->descriptors->source,
-				    probe_fd(daemon->descriptors->probe), EPOLLIN, on_probe,
-				    daemon);
+	r = probe_new(daemon->event, daemon->options->debugfs, &probe_mqds, PROBE_USEC, on_piece,
+		      on_done, daemon, &daemon->descriptors->probe);
 	if (r < 0)
 		return r;
 	if (strcmp(daemon->ops->name, "kfd") != 0)
 		return 0; /* simulated GPUs have no hardware queues */
 	daemon->arbiter->verifies = ask(daemon) >= 0;
-	if (daemon->descriptors->pending)
-		daemon->descriptors->until_usec = daemon->descriptors->usec + READ_TIMEOUT_USEC;
+	if (daemon->descriptors->parser)
+		daemon->descriptors->until_usec = daemon->descriptors->usec + PROBE_USEC;
 	if (!daemon->arbiter->verifies)
 		log_info("hardware queue descriptors cannot be read here: no mask is verified");
 	return 0;
@@ -302,7 +273,6 @@ void descriptors_stop(struct daemon *daemon)
 {
 	if (!daemon->descriptors)
 		return;
-	sd_event_source_disable_unref(daemon->descriptors->source);
 	if (daemon->descriptors->probe)
 		end_text(daemon);
 	probe_free(daemon->descriptors->probe);

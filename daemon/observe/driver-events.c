@@ -14,22 +14,23 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "observe/observe.h"
 #include "helpers/driver-probe.h"
+#include "helpers/helper.h"
 #include "hw/smi-event.h"
 #include "protocol/protocol.h"
 #include "util/grow.h"
 
 struct driver {
-	sd_event_source *request; /* the connection to gpuarb-probe; NULL: none */
-	sd_event_source *timeout; /* of that */
-	bool answered;            /* it has sent a GPU */
-	uint64_t usec;            /* of the last request; 0: none */
-	uint64_t generation;      /* of the list of GPUs at that time */
-	bool fails;               /* the last request failed, which was logged */
-	bool lost;                /* it failed, or a descriptor has ended since */
+	struct helper helper; /* gpuarb-probe */
+	bool answered;        /* it has sent a GPU */
+	uint64_t usec;        /* of the last request; 0: none */
+	uint64_t generation;  /* of the list of GPUs at that time */
+	bool fails;           /* the last request failed, which was logged */
+	bool lost;            /* it failed, or a descriptor has ended since */
 	LIST_HEAD(, driver_stream) streams;
 	struct driver_eviction *evictions; /* at present */
 	size_t n_evictions;
@@ -320,8 +321,8 @@ static void compare_topology(const struct gpu *gpu, const struct probe_message *
 /* Ends the request. r: 0; or a negative errno and why. */
 static void end_request(struct daemon *daemon, int r, const char *why)
 {
-	daemon->driver->request = sd_event_source_disable_unref(daemon->driver->request);
-	sd_event_source_set_enabled(daemon->driver->timeout, SD_EVENT_OFF);
+	helper_close(&daemon->driver->helper);
+	helper_await(&daemon->driver->helper, 0);
 	daemon->driver->lost = r < 0;
 	if (r < 0 && !daemon->driver->fails)
 		log_line(r == -EOPNOTSUPP ? LOG_INFO : LOG_WARNING,
@@ -384,25 +385,13 @@ static int on_timeout(sd_event_source *, uint64_t, void *userdata)
 
 static int request(struct daemon *daemon, char *why, size_t size)
 {
-	uint64_t now = daemon_now_usec();
-	int fd, r;
+	int r;
 
-	daemon->driver->usec = now;
+	daemon->driver->usec = daemon_now_usec();
 	daemon->driver->generation = scan_generation(daemon);
 	daemon->driver->answered = false;
-	fd = driver_probe_connect(daemon->options->probe, why, size);
-	if (fd < 0)
-		return fd;
-	r = sd_event_add_io(daemon->event, &daemon->driver->request, fd, EPOLLIN, on_answer,
-			    daemon);
-	if (r < 0) {
-		close(fd);
-		snprintf(why, size, "%s", strerror(-r));
-		return r;
-	}
-	sd_event_source_set_io_fd_own(daemon->driver->request, true);
-	sd_event_source_set_time(daemon->driver->timeout, now + ANSWER_USEC);
-	return sd_event_source_set_enabled(daemon->driver->timeout, SD_EVENT_ONESHOT);
+	r = helper_open(&daemon->driver->helper, why, size);
+	return r < 0 ? r : helper_await(&daemon->driver->helper, ANSWER_USEC);
 }
 
 /* Returns whether there is a GPU of which there can be events. */
@@ -424,7 +413,7 @@ static bool tell_silent(const struct daemon *daemon)
 
 static bool is_wanted(const struct daemon *daemon)
 {
-	if (strcmp(daemon->ops->name, "kfd") != 0 || daemon->driver->request ||
+	if (strcmp(daemon->ops->name, "kfd") != 0 || daemon->driver->helper.fd >= 0 ||
 	    scan_is_unsettled(daemon) ||
 	    !(process_scan_in_use(daemon) || daemon->arbiter->n_leases > 0))
 		return false;
@@ -464,7 +453,9 @@ int driver_events_start(struct daemon *daemon)
 	if (!daemon->driver)
 		return -ENOMEM;
 	LIST_INIT(&daemon->driver->streams);
-	return schedule_add(daemon, 0, on_timeout, &daemon->driver->timeout);
+	return helper_init(&daemon->driver->helper, daemon->event, SOCK_SEQPACKET,
+			   daemon->options->probe, "gpuarb-probe.socket", on_answer, on_timeout,
+			   daemon);
 }
 
 void driver_events_stop(struct daemon *daemon)
@@ -472,8 +463,7 @@ void driver_events_stop(struct daemon *daemon)
 	if (!daemon->driver)
 		return;
 	free_streams(daemon);
-	sd_event_source_disable_unref(daemon->driver->request);
-	sd_event_source_disable_unref(daemon->driver->timeout);
+	helper_done(&daemon->driver->helper);
 	free(daemon->driver->evictions);
 	free(daemon->driver);
 }

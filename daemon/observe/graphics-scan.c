@@ -22,7 +22,7 @@
 #define CPU_PART_ALL 10U
 
 struct graphics_scan {
-	struct fdinfo *fdinfo;             /* NULL: simulated GPUs have no clients */
+	struct asker *fdinfo;              /* NULL: simulated GPUs have no clients */
 	struct drm_scan *last;             /* the last observation; n is 0 where it failed */
 	uint64_t usec;                     /* when the last attempt ended; 0: there was none */
 	uint64_t all_usec;                 /* … to read all processes */
@@ -34,7 +34,6 @@ struct graphics_scan {
 	bool late;                         /* it left out processes, which was logged */
 
 	struct probe *queues; /* reads user queues after it, where a GPU can have them */
-	sd_event_source *queues_source, *queues_timer;
 	struct drm_queue_parser parser;
 	bool uncounted; /* the last read of user queues failed, which was logged */
 };
@@ -150,16 +149,6 @@ static void take(struct daemon *daemon, const struct drm_scan *scan)
 
 /* ---- user queues -------------------------------------------------------------------------- */
 
-static void end_queues(struct daemon *daemon, bool pending)
-{
-	sd_event_source_set_enabled(daemon->graphics->queues_timer,
-				    pending ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
-	if (!pending)
-		probe_cancel(daemon->graphics->queues);
-	drm_queues_reset(&daemon->graphics->parser);
-	daemon->graphics->pending = pending;
-}
-
 /* Before Linux 6.17 debugfs has no clients: then those that fdinfo shows may have queues. */
 static size_t add_unused(const struct daemon *daemon, struct observed_user_queues *rows, size_t n)
 {
@@ -200,34 +189,22 @@ static void count_queues(struct daemon *daemon, const char *why)
 	if (!why)
 		n = add_unused(daemon, rows, n);
 	arbiter_count_user_queues(daemon->arbiter, rows, n);
-	end_queues(daemon, false);
+	drm_queues_reset(&daemon->graphics->parser);
+	daemon->graphics->pending = false;
 	schedule_update(daemon);
 	schedule_answers(daemon);
 }
 
-static int on_queues(sd_event_source *, int, uint32_t, void *userdata)
+static int on_piece(void *userdata, const char *text, size_t size, char *why, size_t why_size)
 {
 	struct daemon *daemon = userdata;
-	const char *text;
-	char why[256] = "out of memory";
-	size_t size;
-	int r = probe_read(daemon->graphics->queues, &text, &size, why, sizeof(why));
 
-	if (r == -EAGAIN)
-		return 0;
-	if (r > 0)
-		r = drm_queues_feed(&daemon->graphics->parser, text, size, why, sizeof(why));
-	else
-		r = r < 0 ? r : -ENODATA;
-	if (r < 0)
-		count_queues(daemon, r == -ENODATA ? NULL : why);
-	return 0;
+	return drm_queues_feed(&daemon->graphics->parser, text, size, why, why_size);
 }
 
-static int on_late_queues(sd_event_source *, uint64_t, void *userdata)
+static void on_text(void *userdata, int r, const char *why)
 {
-	count_queues(userdata, "they were not read in time");
-	return 0;
+	count_queues(userdata, r < 0 ? why : NULL);
 }
 
 /* Returns whether a read is under way. */
@@ -239,30 +216,15 @@ static bool read_queues(struct daemon *daemon)
 	if (!arbiter_has_user_queues(daemon->arbiter))
 		return false;
 	r = probe_start(daemon->graphics->queues, why, sizeof(why));
-	if (r >= 0)
-		r = sd_event_source_set_time_relative(daemon->graphics->queues_timer,
-						      READ_TIMEOUT_USEC);
-	if (r < 0) {
+	if (r < 0)
 		count_queues(daemon, why);
-		return false;
-	}
-	end_queues(daemon, true);
-	return true;
-}
-
-static int start_queues(struct daemon *daemon)
-{
-	int r = probe_new(daemon->options->debugfs, &probe_userqs, &daemon->graphics->queues);
-
-	if (r >= 0)
-		r = sd_event_add_io(daemon->event, &daemon->graphics->queues_source,
-				    probe_fd(daemon->graphics->queues), EPOLLIN, on_queues, daemon);
-	return r < 0 ? r : schedule_add(daemon, 0, on_late_queues, &daemon->graphics->queues_timer);
+	daemon->graphics->pending = r >= 0;
+	return r >= 0;
 }
 
 /* ---- clients ------------------------------------------------------------------------------ */
 
-static void on_done(void *userdata, int r, const struct drm_scan *scan, const char *why)
+static void on_done(void *userdata, int r, const void *scan, const char *why)
 {
 	struct daemon *daemon = userdata;
 
@@ -280,6 +242,7 @@ static void on_done(void *userdata, int r, const struct drm_scan *scan, const ch
 
 bool graphics_observe(struct daemon *daemon, bool all)
 {
+	static const unsigned char requests[] = { false, true };
 	char why[256];
 	int r;
 
@@ -289,7 +252,7 @@ bool graphics_observe(struct daemon *daemon, bool all)
 		return true;
 	if (!is_due(daemon, all))
 		return false;
-	r = fdinfo_ask(daemon->graphics->fdinfo, all, why, sizeof(why));
+	r = asker_ask(daemon->graphics->fdinfo, &requests[all], 1, why, sizeof(why));
 	daemon->graphics->pending = r >= 0;
 	daemon->graphics->all = all;
 	if (r >= 0)
@@ -320,21 +283,20 @@ int graphics_start(struct daemon *daemon)
 	process_scan_watch(daemon, daemon->graphics->last);
 	if (strcmp(daemon->ops->name, "kfd") != 0)
 		return 0; /* nothing draws on simulated GPUs */
-	r = start_queues(daemon);
+	r = probe_new(daemon->event, daemon->options->debugfs, &probe_userqs, PROBE_USEC, on_piece,
+		      on_text, daemon, &daemon->graphics->queues);
 	return r < 0 ? r
-		     : fdinfo_new(daemon->event, daemon->options->fdinfo, READ_TIMEOUT_USEC,
-				  on_done, daemon, &daemon->graphics->fdinfo);
+		     : asker_new(daemon->event, &fdinfo_helper, daemon->options->fdinfo,
+				 READ_TIMEOUT_USEC, on_done, daemon, &daemon->graphics->fdinfo);
 }
 
 void graphics_stop(struct daemon *daemon)
 {
 	if (!daemon->graphics)
 		return;
-	sd_event_source_disable_unref(daemon->graphics->queues_source);
-	sd_event_source_disable_unref(daemon->graphics->queues_timer);
 	drm_queues_reset(&daemon->graphics->parser);
 	probe_free(daemon->graphics->queues);
-	fdinfo_free(daemon->graphics->fdinfo);
+	asker_free(daemon->graphics->fdinfo);
 	free(daemon->graphics->last);
 	free(daemon->graphics);
 }

@@ -18,7 +18,6 @@
 
 struct slots {
 	struct probe *probe;
-	sd_event_source *source, *timeout;
 	struct hqd_parser *slot_parser; /* of the text that is being read; NULL: none */
 	struct mqd_parser *queue_parser;
 	struct gpu_info *gpus; /* for the parsers */
@@ -36,9 +35,6 @@ struct slots {
 #define MAX_AGE_USEC UINT64_C(1000000)
 
 #define SCAN_MAX_AGE_USEC UINT64_C(20000)
-
-/* The kernel prints the processes behind the slots, each under a mutex that the process may hold. */
-#define TIMEOUT_USEC UINT64_C(5000000)
 
 /* ---- what was read ------------------------------------------------------------------- */
 
@@ -119,9 +115,9 @@ static size_t size_of_slots(const char *text, size_t size)
 	return process ? (size_t)(process + 1 - text) : size;
 }
 
-static int take_piece(struct daemon *daemon, const char *text, size_t size, char *why,
-		      size_t why_size)
+static int on_piece(void *userdata, const char *text, size_t size, char *why, size_t why_size)
 {
+	struct daemon *daemon = userdata;
 	size_t slots = daemon->slots->slots_ended ? 0 : size_of_slots(text, size);
 	int r = 0;
 
@@ -158,53 +154,26 @@ static int take_text(struct daemon *daemon, char *why, size_t why_size)
 
 /* ---- reading ------------------------------------------------------------------------- */
 
-/* Answers all calls that wait. r: 0, or the error and daemon->slots->why. */
-static void finish(struct daemon *daemon, int r)
+/* Answers all calls that wait. The kernel prints the processes behind the slots, each under a mutex that the
+ * process may hold. */
+static void on_done(void *userdata, int r, const char *why)
 {
+	struct daemon *daemon = userdata;
+
+	snprintf(daemon->slots->why, sizeof(daemon->slots->why), "%s", why);
+	if (r >= 0)
+		r = take_text(daemon, daemon->slots->why, sizeof(daemon->slots->why));
+	if (r == -ETIMEDOUT)
+		snprintf(daemon->slots->why, sizeof(daemon->slots->why),
+			 "kfd/hqds was not read within %u s: a process that uses a GPU may be "
+			 "blocked in the driver: try again later",
+			 (unsigned)(PROBE_USEC / 1000000));
 	end_text(daemon);
 	daemon->slots->pending = false;
 	daemon->slots->error = r;
 	daemon->slots->usec = daemon_now_usec();
-	sd_event_source_set_enabled(daemon->slots->timeout, SD_EVENT_OFF);
 	schedule_update(daemon);
 	schedule_answers(daemon);
-}
-
-static int on_probe(sd_event_source *, int, uint32_t, void *userdata)
-{
-	struct daemon *daemon = userdata;
-	char *why = daemon->slots->why;
-	const char *text;
-	size_t size;
-	int r;
-
-	r = probe_read(daemon->slots->probe, &text, &size, why, sizeof(daemon->slots->why));
-	if (r == -EAGAIN)
-		return 0;
-	if (r > 0) {
-		r = take_piece(daemon, text, size, why, sizeof(daemon->slots->why));
-		if (r >= 0)
-			return 0;
-		probe_cancel(daemon->slots->probe);
-	} else if (r == 0) {
-		r = take_text(daemon, why, sizeof(daemon->slots->why));
-	}
-	finish(daemon, r);
-	return 0;
-}
-
-static int on_timeout(sd_event_source *, uint64_t, void *userdata)
-{
-	struct daemon *daemon = userdata;
-
-	probe_cancel(daemon->slots->probe);
-	snprintf(
-		daemon->slots->why, sizeof(daemon->slots->why),
-		"kfd/hqds was not read within %u s: a process that uses a GPU may be blocked in the "
-		"driver: try again later",
-		(unsigned)(TIMEOUT_USEC / 1000000));
-	finish(daemon, -ETIMEDOUT);
-	return 0;
 }
 
 static int read_again(struct daemon *daemon)
@@ -216,11 +185,6 @@ static int read_again(struct daemon *daemon)
 	if (r >= 0)
 		r = probe_start(daemon->slots->probe, daemon->slots->why,
 				sizeof(daemon->slots->why));
-	if (r >= 0)
-		r = sd_event_source_set_time(daemon->slots->timeout,
-					     daemon_now_usec() + TIMEOUT_USEC);
-	if (r >= 0)
-		r = sd_event_source_set_enabled(daemon->slots->timeout, SD_EVENT_ONESHOT);
 	daemon->slots->error = r < 0 ? r : 0;
 	daemon->slots->usec = daemon_now_usec();
 	daemon->slots->pending = r >= 0;
@@ -286,24 +250,17 @@ int slots_read(struct daemon *daemon, const char *name, struct slots_reading *re
 
 int slots_start(struct daemon *daemon)
 {
-	int r;
-
 	daemon->slots = calloc(1, sizeof(*daemon->slots));
 	if (!daemon->slots)
 		return -ENOMEM;
-	r = probe_new(daemon->options->debugfs, &probe_hqds, &daemon->slots->probe);
-	if (r >= 0)
-		r = sd_event_add_io(daemon->event, &daemon->slots->source,
-				    probe_fd(daemon->slots->probe), EPOLLIN, on_probe, daemon);
-	return r < 0 ? r : schedule_add(daemon, 0, on_timeout, &daemon->slots->timeout);
+	return probe_new(daemon->event, daemon->options->debugfs, &probe_hqds, PROBE_USEC, on_piece,
+			 on_done, daemon, &daemon->slots->probe);
 }
 
 void slots_stop(struct daemon *daemon)
 {
 	if (!daemon->slots)
 		return;
-	sd_event_source_disable_unref(daemon->slots->source);
-	sd_event_source_disable_unref(daemon->slots->timeout);
 	probe_free(daemon->slots->probe);
 	end_text(daemon);
 	forget(daemon);

@@ -122,20 +122,22 @@ struct stage {
 	unsigned answers, lost;
 };
 
-static void on_budget(void *userdata, int r, const struct budget_answer *answer, const char *why)
+static void on_budget(void *userdata, int r, const void *packet, const char *why)
 {
+	const struct budget_answer *answer = packet;
+
 	((struct stage *)userdata)->answers++;
 	CHECK(r <= 0 && (r < 0) == (why[0] != '\0'));
 	if (r == 0)
 		CHECK(answer->n <= 1 && memchr(answer->sentence, '\0', sizeof(answer->sentence)));
 }
 
-static void on_scan(void *userdata, int r, const struct drm_scan *scan, const char *why)
+static void on_scan(void *userdata, int r, const void *scan, const char *why)
 {
 	((struct stage *)userdata)->answers++;
 	CHECK(r <= 0 && (r < 0) == (why[0] != '\0'));
 	if (r == 0)
-		CHECK(scan->n <= DRM_USES_MAX);
+		CHECK(((const struct drm_scan *)scan)->n <= DRM_USES_MAX);
 }
 
 static void on_enforced(void *userdata, uint64_t tag, const struct enforce_request *, int r,
@@ -181,7 +183,7 @@ static void reply(struct stage *stage, const uint8_t *data, size_t size)
 
 static void ask_budget(struct stage *stage, const uint8_t *data, size_t size)
 {
-	_cleanup_(budget_client_freep) struct budget_client *client = NULL;
+	_cleanup_(asker_freep) struct asker *asker = NULL;
 	struct budget_request *request = calloc(1, sizeof(*request));
 	char why[300];
 
@@ -189,9 +191,9 @@ static void ask_budget(struct stage *stage, const uint8_t *data, size_t size)
 	request->version = BUDGET_VERSION;
 	request->n = 1;
 	request->rows[0] = (struct budget_row){ 1, 2, 3 };
-	CHECK(budget_client_new(stage->event, stage->path, 60000000, on_budget, stage, &client) ==
-	      0);
-	CHECK(budget_ask(client, request, why, sizeof(why)) == 0);
+	CHECK(asker_new(stage->event, &budget_helper, stage->path, 60000000, on_budget, stage,
+			&asker) == 0);
+	CHECK(asker_ask(asker, request, budget_request_size(1), why, sizeof(why)) == 0);
 	reply(stage, data, size);
 	CHECK(stage->answers == 1);
 	free(request);
@@ -199,11 +201,12 @@ static void ask_budget(struct stage *stage, const uint8_t *data, size_t size)
 
 static void ask_fdinfo(struct stage *stage, const uint8_t *data, size_t size)
 {
-	_cleanup_(fdinfo_freep) struct fdinfo *fdinfo = NULL;
+	_cleanup_(asker_freep) struct asker *asker = NULL;
 	char why[300];
 
-	CHECK(fdinfo_new(stage->event, stage->path, 60000000, on_scan, stage, &fdinfo) == 0);
-	CHECK(fdinfo_ask(fdinfo, true, why, sizeof(why)) == 0);
+	CHECK(asker_new(stage->event, &fdinfo_helper, stage->path, 60000000, on_scan, stage,
+			&asker) == 0);
+	CHECK(asker_ask(asker, "", 1, why, sizeof(why)) == 0);
 	reply(stage, data, size);
 	CHECK(stage->answers == 1);
 }

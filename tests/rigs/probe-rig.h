@@ -20,22 +20,29 @@
 
 struct stage {
 	struct scratch scratch;
+	sd_event *event;
+	struct probe_files files;
 	struct probe *probe;
 	char *text; /* all pieces until now, and a NUL */
-	size_t size;
+	size_t size, total;
+	unsigned pieces;
+	bool forgets; /* the text: only its size counts */
+	bool ended;
+	int r;
 	char why[300];
 };
 
-struct stage probe_stage_new(void);
+/* debugfs: it has a directory for that; else a socket. */
+void probe_stage_new(struct stage *stage, bool debugfs);
+
+/* Other files instead of kfd/mqds. */
+void probe_stage_read(struct stage *stage, const struct probe_files *files);
 
 void probe_stage_end(struct stage *stage);
 
-/* The files of kfd/mqds, with another socket. */
-struct probe_files probe_files_at(const char *socket);
-
 int start(struct stage *stage);
 
-/* Adds the next piece to the text. -EAGAIN: more may follow. */
+/* One turn of the event loop that waits for nothing. -EAGAIN: the text has not ended. */
 int go_on(struct stage *stage);
 
 void wait_readable(const struct stage *stage);

@@ -22,7 +22,7 @@ struct asking {
 	struct scratch scratch;
 	struct budget_rig rig;
 	sd_event *event;
-	struct budget_client *client;
+	struct asker *asker;
 	struct budget_request request; /* two rows */
 	unsigned answers;
 	int r;
@@ -32,8 +32,9 @@ struct asking {
 
 static struct asking asking;
 
-static void on_done(void *userdata, int r, const struct budget_answer *answer, const char *why)
+static void on_done(void *userdata, int r, const void *packet, const char *why)
 {
+	const struct budget_answer *answer = packet;
 	struct asking *a = userdata;
 
 	a->answers++;
@@ -51,13 +52,13 @@ static void asking_new(uint64_t patience_usec)
 	asking.request = (struct budget_request){ .version = BUDGET_VERSION, .n = 2 };
 	asking.request.rows[1] = (struct budget_row){ .lease = 7, .cgroup = 70, .limit = 4 };
 	CHECK(sd_event_new(&asking.event) >= 0);
-	CHECK(budget_client_new(asking.event, asking.rig.path, patience_usec, on_done, &asking,
-				&asking.client) == 0);
+	CHECK(asker_new(asking.event, &budget_helper, asking.rig.path, patience_usec, on_done,
+			&asking, &asking.asker) == 0);
 }
 
 static void asking_done(void)
 {
-	budget_client_free(asking.client);
+	asker_free(asking.asker);
 	sd_event_unref(asking.event);
 	budget_rig_done(&asking.rig);
 	scratch_done(&asking.scratch);
@@ -65,7 +66,16 @@ static void asking_done(void)
 
 static int ask(void)
 {
-	return budget_ask(asking.client, &asking.request, asking.why, sizeof(asking.why));
+	return asker_ask(asking.asker, &asking.request, budget_request_size(asking.request.n),
+			 asking.why, sizeof(asking.why));
+}
+
+static int clear(void)
+{
+	static const struct budget_request none = { .version = BUDGET_VERSION };
+
+	return asker_tell(asking.asker, &none, budget_request_size(0), asking.why,
+			  sizeof(asking.why));
 }
 
 static int finish(void)
@@ -134,7 +144,7 @@ TEST(without_a_helper_the_sentence_names_the_unit_to_enable)
 	CHECK(unlink(asking.rig.path) == 0);
 	CHECK(ask() == -EOPNOTSUPP);
 	CHECK(strstr(asking.why, "systemctl enable --now gpuarb-budget.socket"));
-	CHECK(budget_clear(asking.client, asking.why, sizeof(asking.why)) == -EOPNOTSUPP);
+	CHECK(clear() == -EOPNOTSUPP);
 	asking_done();
 }
 
@@ -188,7 +198,7 @@ TEST(budgets_are_cleared_in_place_of_a_request_under_way)
 {
 	asking_new(PATIENCE_USEC);
 	CHECK(ask() == 0 && budget_rig_receive(&asking.rig) == 2);
-	CHECK(budget_clear(asking.client, asking.why, sizeof(asking.why)) == 0);
+	CHECK(clear() == 0);
 	CHECK(budget_rig_receive(&asking.rig) == 0);
 	asking_done();
 	CHECK(asking.answers == 0);

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #include "check.h"
 #include "probe-rig.h"
@@ -20,15 +21,6 @@ static int listen_at(const char *path, int backlog)
 	return fd;
 }
 
-static struct stage stage_at_socket(void)
-{
-	struct stage stage = { .scratch = scratch_new() };
-	struct probe_files files = probe_files_at(scratch_at(&stage.scratch, "socket"));
-
-	CHECK(probe_new(NULL, &files, &stage.probe) == 0);
-	return stage;
-}
-
 static int accept_one(int listening)
 {
 	int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
@@ -37,7 +29,7 @@ static int accept_one(int listening)
 	return fd;
 }
 
-FIXTURE(struct stage, stage, *stage = stage_at_socket(), probe_stage_end(stage));
+FIXTURE(struct stage, stage, probe_stage_new(stage, false), probe_stage_end(stage));
 
 TEST_WITH(the_socket_answers_a_connection_with_the_text, struct stage *stage)
 {
@@ -82,34 +74,31 @@ TEST_WITH(socket_without_permission_is_reported_with_the_reason, struct stage *s
 	close(listening);
 }
 
-TEST(socket_path_that_is_too_long_is_reported)
+TEST_WITH(socket_path_that_is_too_long_is_reported, struct stage *stage)
 {
-	struct probe_files files;
-	struct probe *probe;
-	char name[200], why[300];
+	struct probe_files files = stage->files;
+	char name[200];
 
 	memset(name, 'x', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
-	files = probe_files_at(name);
-	CHECK(probe_new(NULL, &files, &probe) == 0);
-	CHECK(probe_start(probe, why, sizeof(why)) == -ENAMETOOLONG);
-	probe_free(probe);
+	files.socket = name;
+	probe_stage_read(stage, &files);
+	CHECK(start(stage) == -ENAMETOOLONG);
 }
 
 TEST_WITH(a_socket_that_has_too_many_waiting_is_tried_another_time, struct stage *stage)
 {
 	int listening = listen_at(scratch_at(&stage->scratch, "socket"), 0);
-	struct probe_files files;
-	struct probe *first;
+	int first = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
 
-	files = probe_files_at(scratch_at(&stage->scratch, "socket"));
-	CHECK(probe_new(NULL, &files, &first) == 0);
-	CHECK(probe_start(first, stage->why, sizeof(stage->why)) == 0);
+	strcpy(un.sun_path, scratch_at(&stage->scratch, "socket"));
+	CHECK(connect(first, (struct sockaddr *)&un, sizeof(un)) == 0);
 	CHECK(start(stage) == -EAGAIN && probe_says(stage, "connect"));
 	close(accept_one(listening));
 	CHECK(start(stage) == 0);
 	close(listening);
-	probe_free(first);
+	close(first);
 }
 
 /* It read nothing, perhaps for it may not. */
@@ -166,18 +155,12 @@ static pid_t writer_new(int listening)
 
 TEST_WITH(a_text_that_does_not_end_is_given_up, struct stage *stage)
 {
-	int listening = listen_at(scratch_at(&stage->scratch, "socket"), 1), status, r;
+	int listening = listen_at(scratch_at(&stage->scratch, "socket"), 1), status;
 	pid_t writer = writer_new(listening);
-	const char *piece;
-	size_t size;
 
+	stage->forgets = true;
 	CHECK(start(stage) == 0);
-	do {
-		r = probe_read(stage->probe, &piece, &size, stage->why, sizeof(stage->why));
-		if (r == -EAGAIN)
-			wait_readable(stage);
-	} while (r > 0 || r == -EAGAIN);
-	CHECK(r == -EFBIG && probe_says(stage, "1024 MiB"));
+	CHECK(finish(stage) == -EFBIG && probe_says(stage, "1024 MiB"));
 	CHECK(waitpid(writer, &status, 0) == writer && status == 0);
 	close(listening);
 }
@@ -185,7 +168,6 @@ TEST_WITH(a_text_that_does_not_end_is_given_up, struct stage *stage)
 TEST_WITH(a_socket_takes_a_file_descriptor_too, struct stage *stage)
 {
 	struct rlimit before, limit;
-	struct probe *probe;
 	int r;
 
 	CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
@@ -193,7 +175,6 @@ TEST_WITH(a_socket_takes_a_file_descriptor_too, struct stage *stage)
 	limit.rlim_cur = open_files();
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
 	r = start(stage);
-	CHECK(probe_new(NULL, &probe_mqds, &probe) == -EMFILE);
 	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
 	CHECK(r == -EMFILE && probe_says(stage, "socket"));
 }

@@ -10,7 +10,7 @@
 
 /* ---- a directory for debugfs ------------------------------------------------------------ */
 
-FIXTURE(struct stage, stage, *stage = probe_stage_new(), probe_stage_end(stage));
+FIXTURE(struct stage, stage, probe_stage_new(stage, true), probe_stage_end(stage));
 
 TEST_WITH(the_file_is_read_by_a_child, struct stage *stage)
 {
@@ -68,30 +68,16 @@ static void write_lines(struct stage *stage, size_t size)
 
 TEST_WITH(a_long_text_comes_in_pieces_of_whole_lines, struct stage *stage)
 {
-	const char *piece;
-	size_t size, total = 0;
-	unsigned n = 0;
-	int r;
-
 	write_lines(stage, 3 * PROBE_PIECE_MAX + 7);
-	CHECK(start(stage) == 0);
-	while ((r = probe_read(stage->probe, &piece, &size, stage->why, sizeof(stage->why))) != 0) {
-		if (r == -EAGAIN) {
-			wait_readable(stage);
-			continue;
-		}
-		CHECK(r == 1 && size > 0 && size <= PROBE_PIECE_MAX);
-		total += size;
-		CHECK(size % 1024 == 0 || total == 3 * PROBE_PIECE_MAX + 7);
-		n++;
-	}
-	CHECK(total == 3 * PROBE_PIECE_MAX + 7 && n > 3);
+	CHECK(start(stage) == 0 && finish(stage) == 0);
+	CHECK(stage->total == 3 * PROBE_PIECE_MAX + 7 && stage->pieces > 3);
 }
 
 TEST(a_line_that_is_longer_than_a_piece_is_refused)
 {
-	struct stage stage = probe_stage_new();
+	struct stage stage;
 
+	probe_stage_new(&stage, true);
 	scratch_write(&stage.scratch, "kfd/mqds", "x");
 	CHECK(truncate(scratch_at(&stage.scratch, "kfd/mqds"), PROBE_PIECE_MAX) == 0);
 	CHECK(start(&stage) == 0 && finish(&stage) == -EFBIG);
@@ -162,8 +148,7 @@ static void path_back(char *path)
 
 TEST_WITH(files_of_user_queues_that_cannot_be_read_are_in_the_text, struct stage *stage)
 {
-	probe_free(stage->probe);
-	CHECK(probe_new(stage->scratch.path, &probe_userqs, &stage->probe) == 0);
+	probe_stage_read(stage, &probe_userqs);
 	for (unsigned i = 0; i < 4; i++) {
 		static const char *const directories[] = { "dri", "dri/client-7",
 							   "dri/client-7/device",
@@ -280,8 +265,9 @@ TEST_WITH(a_question_that_is_given_up_leaves_no_child, struct stage *stage)
 
 TEST(asking_anew_gives_up_what_was_asked)
 {
-	struct stage stage = probe_stage_new();
+	struct stage stage;
 
+	probe_stage_new(&stage, true);
 	put_fifo(&stage);
 	CHECK(start(&stage) == 0);
 	CHECK(start_patiently(&stage) == 0);
@@ -295,8 +281,9 @@ TEST(asking_anew_gives_up_what_was_asked)
 
 TEST(a_probe_that_goes_takes_its_child_along)
 {
-	struct stage stage = probe_stage_new();
+	struct stage stage;
 
+	probe_stage_new(&stage, true);
 	put_fifo(&stage);
 	CHECK(start(&stage) == 0);
 	probe_stage_end(&stage);
@@ -307,9 +294,10 @@ TEST(a_probe_that_goes_takes_its_child_along)
 /* Stopped, it does not die of what it is sent until it goes on, but of SIGKILL. */
 TEST(a_child_that_is_stopped_dies_all_the_same)
 {
-	struct stage stage = probe_stage_new();
+	struct stage stage;
 	char *path = path_before();
 
+	probe_stage_new(&stage, true);
 	put_cat(&stage, "#!/bin/sh\ntrap '' TERM INT\nkill -STOP $$\n");
 	CHECK(start(&stage) == 0);
 	CHECK(waitid(P_ALL, 0, &(siginfo_t){ 0 }, WSTOPPED) == 0);

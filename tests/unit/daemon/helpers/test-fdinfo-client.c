@@ -21,21 +21,21 @@ struct asking {
 	struct scratch scratch;
 	struct fake_procfs procfs;
 	sd_event *event;
-	struct fdinfo *fdinfo;
+	struct asker *asker;
 	unsigned answers;
 	int r;
 	struct drm_scan scan;
 	char why[256];
 };
 
-static void on_done(void *userdata, int r, const struct drm_scan *scan, const char *why)
+static void on_done(void *userdata, int r, const void *scan, const char *why)
 {
 	struct asking *asking = userdata;
 
 	asking->answers++;
 	asking->r = r;
 	if (r >= 0)
-		memcpy(&asking->scan, scan, sizeof(*scan));
+		memcpy(&asking->scan, scan, drm_scan_size(scan));
 	snprintf(asking->why, sizeof(asking->why), "%s", why);
 }
 
@@ -44,13 +44,13 @@ static void asking_new(struct asking *ret, uint64_t patience_usec)
 	*ret = (struct asking){ .scratch = scratch_new() };
 	procfs_new(ret->scratch.path, &ret->procfs);
 	CHECK(sd_event_new(&ret->event) >= 0);
-	CHECK(fdinfo_new(ret->event, ret->procfs.socket, patience_usec, on_done, ret,
-			 &ret->fdinfo) == 0);
+	CHECK(asker_new(ret->event, &fdinfo_helper, ret->procfs.socket, patience_usec, on_done, ret,
+			&ret->asker) == 0);
 }
 
 static void asking_done(struct asking *asking)
 {
-	fdinfo_free(asking->fdinfo);
+	asker_free(asking->asker);
 	sd_event_unref(asking->event);
 	procfs_done(&asking->procfs);
 	scratch_done(&asking->scratch);
@@ -58,10 +58,11 @@ static void asking_done(struct asking *asking)
 
 static int begin(struct asking *asking)
 {
-	int r = fdinfo_ask(asking->fdinfo, false, asking->why, sizeof(asking->why));
+	static const char request[] = { 0 };
+	int r = asker_ask(asking->asker, request, 1, asking->why, sizeof(asking->why));
 
 	if (r >= 0)
-		CHECK(fdinfo_ask(asking->fdinfo, false, asking->why, sizeof(asking->why)) ==
+		CHECK(asker_ask(asking->asker, request, 1, asking->why, sizeof(asking->why)) ==
 		      -EALREADY);
 	return r;
 }
