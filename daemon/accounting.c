@@ -166,16 +166,19 @@ void accounting_refused(struct daemon *daemon, const struct caller *caller,
 	schedule_save(daemon);
 }
 
-int accounting_read(struct daemon *daemon, uint64_t since, struct usage_row **ret, size_t *ret_n,
+int accounting_read(void *userdata, uint64_t since, struct usage_row **ret, size_t *ret_n,
 		    uint64_t *ret_from)
 {
+	struct daemon *daemon = userdata;
+
 	add_all(daemon);
 	return usage_sum(daemon->accounting->usage, since, ret, ret_n, ret_from);
 }
 
 /* Each tenant has a row, before anything has happened to it: then its first event is an increase. */
-const struct counters *accounting_counters(struct daemon *daemon)
+const struct counters *accounting_counters(void *userdata)
 {
+	const struct daemon *daemon = userdata;
 	const struct settings *settings = daemon->arbiter->settings;
 	struct counters *counters = usage_counters(daemon->accounting->usage);
 

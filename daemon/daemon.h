@@ -239,7 +239,7 @@ void accounting_decided(struct daemon *daemon, uint64_t usec); /* a Reserve took
 void accounting_refused(struct daemon *daemon, const struct caller *caller,
 			const struct request *request, const struct result *result);
 
-/* As usage_sum(), up to now. */
-int accounting_read(struct daemon *daemon, uint64_t since, struct usage_row **ret, size_t *ret_n,
+/* The members read_usage and counters of struct bus_host. */
+int accounting_read(void *daemon, uint64_t since, struct usage_row **ret, size_t *ret_n,
 		    uint64_t *ret_from);
-const struct counters *accounting_counters(struct daemon *daemon);
+const struct counters *accounting_counters(void *daemon);

@@ -142,8 +142,8 @@ int frozen_freeze(struct daemon *daemon, const struct lease *lease, int pidfd, u
 		return refuse(why, size, -ENOMEM, "out of memory");
 	frozen->lease = lease->id;
 	strcpy(frozen->cgroup, place.cgroup);
-	r = enforce_freeze(daemon->enforce, place.unit, pidfd, start_time, user, lease->id, why,
-			   size);
+	r = enforce_ask(daemon->enforce, ENFORCE_FREEZE, pidfd, start_time, user, place.unit,
+			lease->id, why, size);
 	if (r < 0) {
 		drop(frozen);
 		return r;
@@ -227,7 +227,8 @@ static void thaw(struct daemon *daemon, struct frozen_unit *frozen)
 		drop(frozen);
 		return;
 	}
-	r = enforce_thaw(daemon->enforce, frozen->unit, frozen->lease, why, sizeof(why));
+	r = enforce_ask(daemon->enforce, ENFORCE_THAW, -1, 0, 0, frozen->unit, frozen->lease, why,
+			sizeof(why));
 	frozen->asked = r >= 0;
 	if (r < 0)
 		retry(daemon, frozen, why);

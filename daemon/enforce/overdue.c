@@ -85,8 +85,8 @@ static bool kill_process(struct daemon *daemon, const struct lease *lease, int p
 		return false;
 	snprintf(told, sizeof(told), "killed, because lease %" PRIu64 " %s", lease->id,
 		 arbiter_reason(daemon->arbiter, lease, reason));
-	if (enforce_process(daemon->enforce, ENFORCE_KILL, pidfd, start_time,
-			    user_of(lease, delegated), told, lease->id, why, sizeof(why)) >= 0)
+	if (enforce_ask(daemon->enforce, ENFORCE_KILL, pidfd, start_time, user_of(lease, delegated),
+			told, lease->id, why, sizeof(why)) >= 0)
 		return true;
 	log_warning("lease %" PRIu64 ": cannot kill a process: %s", lease->id, why);
 	return false;

@@ -70,7 +70,7 @@ static void ask(struct daemon *daemon, struct unleased *process, enum enforce_ve
 
 	if (fd < 0)
 		return;
-	r = enforce_process(
+	r = enforce_ask(
 		daemon->enforce, verb, fd, process->start_time, process->uid,
 		verb == ENFORCE_WARN
 			? "uses a GPU without a lease, and will be killed: start it with gpuarbctl run"

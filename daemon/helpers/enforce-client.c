@@ -233,45 +233,18 @@ static int queue_request(struct enforce *enforce, const struct request *wanted, 
 	return 0;
 }
 
-int enforce_process(struct enforce *enforce, enum enforce_verb verb, int pidfd, uint64_t start_time,
-		    uid_t uid, const char *text, uint64_t tag, char *why, size_t size)
+int enforce_ask(struct enforce *enforce, enum enforce_verb verb, int pidfd, uint64_t start_time,
+		uid_t uid, const char *text, uint64_t tag, char *why, size_t size)
 {
 	struct request wanted = { .tag = tag,
 				  .body = { .verb = verb, .start_time = start_time, .uid = uid },
 				  .pidfd = pidfd };
-
-	snprintf(wanted.body.text, sizeof(wanted.body.text), "%s", text);
-	return queue_request(enforce, &wanted, why, size);
-}
-
-static int queue_unit(struct enforce *enforce, struct request *wanted, const char *unit, char *why,
-		      size_t size)
-{
-	int r = enforce_unit_check(unit, why, size);
+	int r = enforce_names_unit(verb) ? enforce_unit_check(text, why, size) : 0;
 
 	if (r < 0)
 		return r;
-	strcpy(wanted->body.text, unit);
-	return queue_request(enforce, wanted, why, size);
-}
-
-int enforce_freeze(struct enforce *enforce, const char *unit, int pidfd, uint64_t start_time,
-		   uid_t uid, uint64_t tag, char *why, size_t size)
-{
-	struct request wanted = {
-		.tag = tag,
-		.body = { .verb = ENFORCE_FREEZE, .start_time = start_time, .uid = uid },
-		.pidfd = pidfd
-	};
-
-	return queue_unit(enforce, &wanted, unit, why, size);
-}
-
-int enforce_thaw(struct enforce *enforce, const char *unit, uint64_t tag, char *why, size_t size)
-{
-	struct request wanted = { .tag = tag, .body = { .verb = ENFORCE_THAW }, .pidfd = -1 };
-
-	return queue_unit(enforce, &wanted, unit, why, size);
+	snprintf(wanted.body.text, sizeof(wanted.body.text), "%s", text);
+	return queue_request(enforce, &wanted, why, size);
 }
 
 /* ---- life ------------------------------------------------------------------------------ */

@@ -48,18 +48,15 @@ struct enforce *enforce_free(struct enforce *enforce);
 DEFINE_CLEANUP(struct enforce *, enforce_free)
 
 /*
- * One request each; 0: done() will be called once with the tag. They are carried out in this order,
+ * 0: done() will be called once with the tag. Requests are carried out in this order,
  * but that one does not wait for the end of those before. Else, with a sentence in why:
  * -EOPNOTSUPP, there is no helper; -ENOBUFS, ENFORCE_QUEUE of them wait; -EINVAL, no name of a unit;
  * -EPERM, one that is never frozen; -EBADF, no pidfd; and whatever else the kernel says.
  *
- * pidfd and start_time name the process to kill, and one process of the unit to freeze: the helper
+ * pidfd and start_time name the process to kill, and one process of the unit to freeze, and nothing for a thaw: the helper
  * takes a process and a unit only if the process uses a KFD device, and all of them belong to uid,
- * which is 0 where root bound the process. A copy of pidfd is kept until the request is sent. The text is
+ * which is 0 where root bound the process. A copy of pidfd is kept until the request is sent. The text is the unit, or
  * written to the terminal of the process; "": nothing is.
  */
-int enforce_process(struct enforce *enforce, enum enforce_verb verb, int pidfd, uint64_t start_time,
-		    uid_t uid, const char *text, uint64_t tag, char *why, size_t size);
-int enforce_freeze(struct enforce *enforce, const char *unit, int pidfd, uint64_t start_time,
-		   uid_t uid, uint64_t tag, char *why, size_t size);
-int enforce_thaw(struct enforce *enforce, const char *unit, uint64_t tag, char *why, size_t size);
+int enforce_ask(struct enforce *enforce, enum enforce_verb verb, int pidfd, uint64_t start_time,
+		uid_t uid, const char *text, uint64_t tag, char *why, size_t size);

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/number.h"
+
 /* Quotes of lines in diagnostics; the kernel prints no longer ones. */
 #define QUOTE_MAX 60
 
@@ -65,17 +67,11 @@ bool lines_hex(const char *text, size_t n, uint32_t *ret)
 
 bool lines_decimal(const struct lines *lines, const char **at, uint32_t *ret)
 {
-	const char *end = lines->line + lines->length, *text = *at;
-	uint64_t value = 0;
+	uint64_t value;
 
-	for (; text < end && *text >= '0' && *text <= '9'; text++) {
-		value = value * 10 + (unsigned)(*text - '0');
-		if (value > INT32_MAX)
-			return false;
-	}
-	if (text == *at)
+	/* A newline ends the line. */
+	if (*at == lines->line + lines->length || number_take(at, &value) < 0 || value > INT32_MAX)
 		return false;
-	*at = text;
 	*ret = (uint32_t)value;
 	return true;
 }

@@ -13,6 +13,7 @@
 #include "util/fd.h"
 #include "util/clock.h"
 #include "util/grow.h"
+#include "util/number.h"
 
 #define TEXT_MAX 4096U            /* of one fdinfo file: a client has about 1 KiB */
 #define DESCRIPTORS_OF_USER 8192U /* before those of others … */
@@ -24,15 +25,11 @@
 /* Saturates. Returns the number of digits. */
 static size_t parse_number(const char *text, uint64_t *ret)
 {
-	uint64_t number = 0;
-	bool large = false;
-	size_t i = 0;
+	const char *end = text;
 
-	for (; text[i] >= '0' && text[i] <= '9'; i++)
-		large |= __builtin_mul_overflow(number, 10, &number) ||
-			 __builtin_add_overflow(number, (uint64_t)(text[i] - '0'), &number);
-	*ret = large ? UINT64_MAX : number;
-	return i;
+	if (number_take(&end, ret) == -ERANGE)
+		*ret = UINT64_MAX;
+	return strspn(text, "0123456789");
 }
 
 /* "123 ns", "4 KiB", "67". -EBADMSG: not a number with a unit that the documentation names. */

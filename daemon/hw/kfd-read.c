@@ -35,22 +35,6 @@ void kfd_dir_close(struct kfd_dir *dir)
 	close_fd(&dir->fd);
 }
 
-static int each_entry(const struct kfd_dir *dir,
-		      int (*each)(const struct dirent *entry, void *userdata), void *userdata)
-{
-	_cleanup_(closedirp) DIR *stream =
-		open_directory(openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-	const struct dirent *entry;
-	int r = 0;
-
-	while (r >= 0 && stream && (errno = 0, entry = readdir(stream))) {
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-			continue;
-		r = each(entry, userdata);
-	}
-	return r < 0 ? r : -errno;
-}
-
 bool kfd_name_number(const char *name, unsigned *ret)
 {
 	size_t length = strlen(name);
@@ -62,26 +46,6 @@ bool kfd_name_number(const char *name, unsigned *ret)
 	return true;
 }
 
-struct numbers {
-	unsigned *list;
-	size_t n, max, entries;
-};
-
-static int add_number(const struct dirent *entry, void *userdata)
-{
-	struct numbers *numbers = userdata;
-	unsigned number;
-
-	if (++numbers->entries > KFD_ENTRIES)
-		return -E2BIG;
-	if (!kfd_name_number(entry->d_name, &number))
-		return 0;
-	if (numbers->n == numbers->max)
-		return -E2BIG;
-	numbers->list[numbers->n++] = number;
-	return 0;
-}
-
 static int compare_numbers(const void *a, const void *b)
 {
 	const unsigned *x = a, *y = b;
@@ -89,20 +53,37 @@ static int compare_numbers(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
+static int list_numbers(const struct kfd_dir *dir, unsigned *numbers, size_t max)
+{
+	_cleanup_(closedirp) DIR *stream =
+		open_directory(openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	const struct dirent *entry;
+	size_t n = 0, entries = 0;
+	unsigned number;
+
+	while (stream && (errno = 0, entry = readdir(stream))) {
+		entries += entry->d_name[0] != '.';
+		if (entries > KFD_ENTRIES)
+			return -E2BIG;
+		if (!kfd_name_number(entry->d_name, &number))
+			continue;
+		if (n == max)
+			return -E2BIG;
+		numbers[n++] = number;
+	}
+	return errno ? -errno : (int)n;
+}
+
 int kfd_dir_open_numbers(const struct kfd_dir *parent, const char *name, unsigned *numbers,
 			 size_t max, struct kfd_dir *ret)
 {
-	struct numbers found = { .list = numbers, .max = max };
-	int r;
+	int n = kfd_dir_open(parent, name, ret);
 
-	r = kfd_dir_open(parent, name, ret);
-	if (r == 0)
-		r = each_entry(ret, add_number, &found);
-	if (r < 0)
-		return r;
-
-	qsort(numbers, found.n, sizeof(*numbers), compare_numbers);
-	return (int)found.n;
+	if (n == 0)
+		n = list_numbers(ret, numbers, max);
+	if (n > 0)
+		qsort(numbers, (size_t)n, sizeof(*numbers), compare_numbers);
+	return n;
 }
 
 int kfd_read(const struct kfd_dir *dir, const char *name, char *buf, size_t size)

@@ -240,8 +240,9 @@ static void on_done(void *userdata, int r, const void *scan, const char *why)
 	schedule_answers(daemon);
 }
 
-bool graphics_observe(struct daemon *daemon, bool all)
+bool graphics_observe(void *userdata, bool all)
 {
+	struct daemon *daemon = userdata;
 	static const unsigned char requests[] = { false, true };
 	char why[256];
 	int r;

@@ -65,8 +65,7 @@ int slots_start(struct daemon *daemon);
 void slots_stop(struct daemon *daemon);
 
 /* The member read_slots of struct bus_host. */
-int slots_read(struct daemon *daemon, const char *name, struct slots_reading *ret,
-	       struct result *result);
+int slots_read(void *daemon, const char *name, struct slots_reading *ret, struct result *result);
 
 /* ---- graphics-scan.c ---------------------------------------------------------------- */
 
@@ -76,9 +75,8 @@ void graphics_stop(struct daemon *daemon);
 /* Starts an observation if one is due while a lease or a process uses a GPU. */
 void graphics_refresh(struct daemon *daemon);
 
-/* Starts an observation if the last one is older than the interval; all: of all processes. Returns
- * whether one is under way: bus_observed() follows. */
-bool graphics_observe(struct daemon *daemon, bool all);
+/* The member observe_clients of struct bus_host. */
+bool graphics_observe(void *daemon, bool all);
 
 /* ---- scan.c ------------------------------------------------------------------------- */
 

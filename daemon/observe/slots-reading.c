@@ -229,9 +229,9 @@ static int answer(const struct daemon *daemon, const struct gpu *gpu, struct slo
 	return 0;
 }
 
-int slots_read(struct daemon *daemon, const char *name, struct slots_reading *ret,
-	       struct result *result)
+int slots_read(void *userdata, const char *name, struct slots_reading *ret, struct result *result)
 {
+	struct daemon *daemon = userdata;
 	int i = ledger_find_gpu(daemon->arbiter, name);
 	const struct gpu *gpu;
 

@@ -39,7 +39,7 @@ void resolve_stop(struct daemon *daemon);
 
 /* Looks up the names in the files of the configuration. Whether a look-up is under way: when it has ended,
  * bus_observed() follows, and the next reload takes what it has found. */
-bool resolve_names(struct daemon *daemon);
+bool resolve_names(void *daemon);
 
 /* Reloads with the names that were found, and on SIGHUP. */
 int resolve_reload(struct daemon *daemon, struct diagnostics *diagnostics);

@@ -37,11 +37,6 @@ static void refresh(void *userdata, bool decides)
 		update_now(daemon);
 }
 
-static bool observe_clients(void *userdata, bool all)
-{
-	return graphics_observe(userdata, all);
-}
-
 static bool awaits_masks(void *userdata)
 {
 	return descriptors_awaited(userdata);
@@ -449,23 +444,6 @@ static int acknowledge(void *userdata, const struct caller *caller, uint64_t id,
 		     : 0;
 }
 
-static int read_slots(void *userdata, const char *gpu, struct slots_reading *ret,
-		      struct result *result)
-{
-	return slots_read(userdata, gpu, ret, result);
-}
-
-static int read_usage(void *userdata, uint64_t since, struct usage_row **ret, size_t *ret_n,
-		      uint64_t *ret_from)
-{
-	return accounting_read(userdata, since, ret, ret_n, ret_from);
-}
-
-static const struct counters *counters(void *userdata)
-{
-	return accounting_counters(userdata);
-}
-
 static int activate(void *userdata, const struct caller *caller, uint64_t id, bool active,
 		    struct result *result)
 {
@@ -563,11 +541,6 @@ static void join_errors(const struct diagnostics *diagnostics, int r, char *buf,
 		snprintf(buf + n, size - n, "%zu problem%s", errors, errors == 1 ? "" : "s");
 }
 
-static bool resolve(void *userdata)
-{
-	return resolve_names(userdata);
-}
-
 static int reload(void *userdata, struct result *result)
 {
 	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
@@ -588,7 +561,7 @@ const struct bus_host requests_host = {
 	.queue_budgets = unit_caps_state,
 	.late_user = process_scan_late_user,
 	.refresh = refresh,
-	.observe_clients = observe_clients,
+	.observe_clients = graphics_observe,
 	.awaits_masks = awaits_masks,
 	.describe = describe,
 	.settle = settle,
@@ -600,12 +573,12 @@ const struct bus_host requests_host = {
 	.bind = bind_process,
 	.cap = cap,
 	.acknowledge = acknowledge,
-	.read_slots = read_slots,
-	.read_usage = read_usage,
-	.counters = counters,
+	.read_slots = slots_read,
+	.read_usage = accounting_read,
+	.counters = accounting_counters,
 	.activate = activate,
 	.drain = drain,
-	.resolve = resolve,
+	.resolve = resolve_names,
 	.reload = reload,
 	.revoke = revoke_lease,
 };

@@ -239,8 +239,9 @@ static int begin(struct daemon *daemon)
 	return 0;
 }
 
-bool resolve_names(struct daemon *daemon)
+bool resolve_names(void *userdata)
 {
+	struct daemon *daemon = userdata;
 	int r;
 
 	if (daemon->resolve->state != RESOLVE_NONE)

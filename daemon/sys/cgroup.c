@@ -16,6 +16,7 @@
 
 #include "util/fd.h"
 #include "util/grow.h"
+#include "util/number.h"
 
 #define LEVELS_MAX 32U
 
@@ -116,12 +117,9 @@ static int open_below(int directory, const char *name, int flags)
 /* 0 is a process outside of this pid namespace. */
 static int take_line(struct members *members, const char *line)
 {
-	long pid;
-	char *end;
+	uint64_t pid;
 
-	errno = 0;
-	pid = strtol(line, &end, 10);
-	if (errno != 0 || end == line || strcmp(end, "\n") != 0 || pid < 0 || pid > INT32_MAX)
+	if (number_parse_in(line, "\n", 0, INT32_MAX, &pid) < 0)
 		return -EBADMSG;
 	return pid == 0 ? -EXDEV : add(members, (pid_t)pid);
 }

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "util/fd.h"
+#include "util/number.h"
 
 #define BYTES_MAX (4U << 20)
 #define LOOKUP_SECONDS 2
@@ -33,15 +34,12 @@ static bool is_over(const struct timespec *until)
 static bool find_owner(void *userdata, const char *name, uid_t *ret)
 {
 	struct lookup *lookup = userdata;
-	char *end;
-	unsigned long uid;
+	uint64_t uid = 0;
+	int r = number_parse(name, 0, UINT32_MAX - 1, &uid);
 
-	errno = 0;
-	uid = strtoul(name, &end, 10);
-	if (name[0] >= '0' && name[0] <= '9' && *end == '\0') {
-		*ret = (uid_t)uid;
-		return errno == 0 && uid < UINT32_MAX;
-	}
+	*ret = (uid_t)uid;
+	if (r != -EINVAL)
+		return r >= 0;
 	if (strlen(name) >= sizeof(lookup->last))
 		return false;
 	if (strcmp(name, lookup->last) != 0) {

@@ -218,7 +218,8 @@ static void ask_enforce(struct stage *stage, const uint8_t *data, size_t size)
 
 	CHECK(enforce_new(stage->event, stage->path, 60000000, on_enforced, on_lost, stage,
 			  &enforce) == 0);
-	CHECK(enforce_thaw(enforce, "training.service", 1, why, sizeof(why)) == 0);
+	CHECK(enforce_ask(enforce, ENFORCE_THAW, -1, 0, 0, "training.service", 1, why,
+			  sizeof(why)) == 0);
 	reply(stage, data, size);
 	CHECK(stage->answers == 1 && stage->lost == 1);
 }

@@ -62,13 +62,14 @@ void run_all_there_is(struct stage *stage)
 
 int freeze(struct stage *stage, const char *unit, uint64_t tag)
 {
-	return enforce_freeze(stage->enforce, unit, STDIN_FILENO, 1, 0, tag, stage->why,
-			      sizeof(stage->why));
+	return enforce_ask(stage->enforce, ENFORCE_FREEZE, STDIN_FILENO, 1, 0, unit, tag,
+			   stage->why, sizeof(stage->why));
 }
 
 int thaw(struct stage *stage, const char *unit, uint64_t tag)
 {
-	return enforce_thaw(stage->enforce, unit, tag, stage->why, sizeof(stage->why));
+	return enforce_ask(stage->enforce, ENFORCE_THAW, -1, 0, 0, unit, tag, stage->why,
+			   sizeof(stage->why));
 }
 
 int kill_it(struct stage *stage, int pidfd, uint64_t tag)
@@ -77,8 +78,8 @@ int kill_it(struct stage *stage, int pidfd, uint64_t tag)
 
 	if (process_pid_of_pidfd(pidfd, &row.pid) == 0)
 		process_describe(&row);
-	return enforce_process(stage->enforce, ENFORCE_KILL, pidfd, row.start_time, 0, "", tag,
-			       stage->why, sizeof(stage->why));
+	return enforce_ask(stage->enforce, ENFORCE_KILL, pidfd, row.start_time, 0, "", tag,
+			   stage->why, sizeof(stage->why));
 }
 
 bool heard(const struct stage *stage, unsigned i, uint64_t tag, int r, const char *words)

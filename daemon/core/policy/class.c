@@ -3,9 +3,8 @@
 
 #include <errno.h>
 #include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "util/number.h"
 #include "util/text.h"
 
 const char *const class_names[] = {
@@ -79,12 +78,9 @@ int priority_from_name(const char *name)
 {
 	static const int values[] = { PRIORITY_LOW, PRIORITY_NORMAL, PRIORITY_HIGH };
 	int word = text_index(priority_names, name);
-	unsigned long value;
+	uint64_t value;
 
 	if (word >= 0)
 		return values[word];
-	if (!*name || name[strspn(name, "0123456789")])
-		return -EINVAL;
-	value = strtoul(name, NULL, 10); /* ULONG_MAX if it is larger than that */
-	return value > PRIORITY_MAX ? -EINVAL : (int)value;
+	return number_parse(name, 0, PRIORITY_MAX, &value) < 0 ? -EINVAL : (int)value;
 }

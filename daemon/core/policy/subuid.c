@@ -7,17 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool parse_number(const char *text, uint64_t max, uint64_t *ret)
-{
-	uint64_t number = 0;
-
-	if (!text || !text[0] || strspn(text, "0123456789") != strlen(text) || strlen(text) > 10)
-		return false;
-	for (; *text; text++)
-		number = number * 10 + (uint64_t)(*text - '0');
-	*ret = number;
-	return number <= max;
-}
+#include "util/number.h"
 
 /* OWNER:FIRST:COUNT. (uid_t) -1 is no uid. */
 static bool parse_line(char *line, subuid_owner_t *owner, void *userdata, struct subuid_range *ret)
@@ -25,8 +15,9 @@ static bool parse_line(char *line, subuid_owner_t *owner, void *userdata, struct
 	const char *name = strsep(&line, ":"), *first_text = strsep(&line, ":"), *count_text = line;
 	uint64_t first, count;
 
-	if (!parse_number(first_text, UINT32_MAX - 1, &first) || first < SUBUID_FIRST ||
-	    !parse_number(count_text, UINT32_MAX - first, &count) || count == 0 || !name[0] ||
+	if (!first_text || !count_text ||
+	    number_parse(first_text, SUBUID_FIRST, UINT32_MAX - 1, &first) < 0 ||
+	    number_parse(count_text, 1, UINT32_MAX - first, &count) < 0 || !name[0] ||
 	    !owner(userdata, name, &ret->owner))
 		return false;
 	ret->first = (uid_t)first;

@@ -113,7 +113,8 @@ TEST(socket_path_that_is_too_long_is_reported)
 	name[sizeof(name) - 1] = '\0';
 	CHECK(sd_event_new(&event) >= 0);
 	CHECK(enforce_new(event, name, await_limit_usec(), on_done, on_lost, NULL, &enforce) == 0);
-	CHECK(enforce_thaw(enforce, "a.service", 1, why, sizeof(why)) == -ENAMETOOLONG);
+	CHECK(enforce_ask(enforce, ENFORCE_THAW, -1, 0, 0, "a.service", 1, why, sizeof(why)) ==
+	      -ENAMETOOLONG);
 	enforce_free(enforce);
 	sd_event_unref(event);
 }

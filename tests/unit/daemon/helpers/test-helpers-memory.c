@@ -208,8 +208,7 @@ static int ask_helper(long allocations)
 		r = enforce_new(event, helper.path, UINT64_C(60000000), on_done, on_lost, &answer,
 				&enforce);
 	if (r >= 0)
-		r = enforce_process(enforce, ENFORCE_KILL, STDIN_FILENO, 1, 0, "", 1, why,
-				    sizeof(why));
+		r = enforce_ask(enforce, ENFORCE_KILL, STDIN_FILENO, 1, 0, "", 1, why, sizeof(why));
 	while (r >= 0 && answer == 1)
 		r = sd_event_run(event, UINT64_MAX);
 	CHECK(r < 0 || answer == -EBADF);
