@@ -10,42 +10,6 @@
 
 /* ---- properties that follow from the gfx target, as KFD writes it: 90006 for gfx906 -- */
 
-/* The targets of GPUs that are older than gfx_target_version: kfd_device.c, kgd2kfd_probe(). */
-static const struct {
-	const char *name;
-	unsigned target;
-} names[] = {
-	{ "carrizo", 80001 },
-	{ "fiji", 80003 },
-	{ "polaris10", 80003 },
-	{ "polaris11", 80003 },
-	{ "polaris12", 80003 },
-	{ "vegam", 80003 },
-	{ "vega10", 90000 },
-	{ "raven", 90002 },
-	{ "vega12", 90004 },
-	{ "vega20", 90006 },
-	{ "arcturus", 90008 },
-	{ "aldebaran", 90010 },
-	{ "renoir", 90012 },
-	{ "navi10", 100100 },
-	{ "navi12", 100101 },
-	{ "navi14", 100102 },
-	{ "sienna_cichlid", 100300 },
-	{ "navy_flounder", 100301 },
-	{ "dimgrey_cavefish", 100302 },
-	{ "vangogh", 100303 },
-};
-
-/* The target for nodes/N/name; 0: unknown. */
-static unsigned target_from_name(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (strcmp(names[i].name, name) == 0)
-			return names[i].target;
-	return 0;
-}
-
 /* Pipes and queues of one MEC: gfx_v*_sw_init() in amdgpu. KFD gets the queues of the first MEC
  * except those of the kernel's own rings, two of each pipe. */
 struct generation {
@@ -162,24 +126,6 @@ static void read_name(const struct kfd_dir *dir, struct kfd_node *node)
 	memcpy(node->name, text, sizeof(text));
 }
 
-/* Linux before about 5.15 has no gfx_target_version. For GPUs of that time it follows from the
- * name. */
-static int find_target(struct kfd_node *node, struct diagnostics *diagnostics)
-{
-	if (node->value[KFD_TARGET] != 0)
-		return 0;
-
-	node->value[KFD_TARGET] = target_from_name(node->name);
-	if (node->value[KFD_TARGET] == 0)
-		return bad_property(node, properties[KFD_TARGET].name, -ENODATA, diagnostics);
-
-	diagnostics_add(diagnostics, false,
-			"%s/properties: gfx_target_version: missing; derived from the name "
-			"\"%s\"",
-			node->path, node->name);
-	return 0;
-}
-
 /* Where the driver splits one PCI device into several nodes, it ORs the node's number into
  * location_id: into the bits of the function (kfd_topology_add_device() in kfd_topology.c,
  * Linux 6.5 and later), or into bits 31:28 (its commit 925c7bd1d1cf, since reverted). A card with
@@ -200,6 +146,7 @@ static void find_partition(struct kfd_node *node)
 static int read_properties(const struct kfd_dir *dir, struct kfd_node *node,
 			   struct diagnostics *diagnostics)
 {
+	static const enum kfd_key of_gpus[] = { KFD_TARGET, KFD_CP_QUEUES, KFD_SDMA_QUEUES };
 	char text[KFD_TEXT];
 	int r;
 
@@ -214,11 +161,12 @@ static int read_properties(const struct kfd_dir *dir, struct kfd_node *node,
 		return r;
 	if (node->value[KFD_SIMD_COUNT] == 0)
 		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(of_gpus); i++)
+		if (node->value[of_gpus[i]] == 0)
+			return bad_property(node, properties[of_gpus[i]].name, -ENODATA,
+					    diagnostics);
 
 	read_name(dir, node);
-	r = find_target(node, diagnostics);
-	if (r < 0)
-		return r;
 	find_partition(node);
 	return 1;
 }
@@ -621,32 +569,6 @@ static int read_vram(const struct kfd_dir *dir, uint64_t *bytes, struct diagnost
 	return r;
 }
 
-static unsigned queue_slots(const struct kfd_node *node, struct diagnostics *diagnostics)
-{
-	const struct generation *like = generation(value(node, KFD_TARGET));
-	unsigned slots = value(node, KFD_CP_QUEUES);
-
-	if (slots > 0)
-		return slots;
-	slots = like->pipes * (like->queues_per_pipe - 2);
-	diagnostics_add(diagnostics, false,
-			"%s/properties: num_cp_queues: missing; assuming %u as in others of this "
-			"generation",
-			node->path, slots);
-	return slots;
-}
-
-/* The first GPUs had two queues per engine (kfd_device_info_set_sdma_info()). */
-static unsigned sdma_per_engine(const struct kfd_node *node, struct diagnostics *diagnostics)
-{
-	if (node->has[KFD_SDMA_QUEUES])
-		return value(node, KFD_SDMA_QUEUES);
-	diagnostics_add(diagnostics, false,
-			"%s/properties: num_sdma_queues_per_engine: missing; assuming 2",
-			node->path);
-	return 2;
-}
-
 static void write_device(const struct kfd_node *node, char *buf, size_t size)
 {
 	char target[16];
@@ -666,7 +588,7 @@ int kfd_gpu_read(const struct kfd_dir *dir, const struct kfd_node *node, const c
 		.gfx_target = value(node, KFD_TARGET),
 		.kfd_gpu_id = node->gpu_id,
 	};
-	unsigned cus, per_engine;
+	unsigned cus, per_engine = value(node, KFD_SDMA_QUEUES);
 	int r;
 
 	r = read_shape(node, &info.geometry, &cus, diagnostics);
@@ -686,11 +608,10 @@ int kfd_gpu_read(const struct kfd_dir *dir, const struct kfd_node *node, const c
 	info.guessed = !info.harvest_known;
 	info.whole_only = is_from_bios(node) && !info.harvest_known;
 	info.law = law_of_target(info.gfx_target);
-	info.queue_slots = queue_slots(node, diagnostics);
+	info.queue_slots = value(node, KFD_CP_QUEUES);
 	info.pipes = generation(info.gfx_target)->pipes;
 	info.queues_per_pipe = generation(info.gfx_target)->queues_per_pipe;
 	/* Two pools: allocate_sdma_queue() in kfd_device_queue_manager.c. */
-	per_engine = sdma_per_engine(node, diagnostics);
 	info.sdma_queues = value(node, KFD_SDMA_ENGINES) * per_engine;
 	info.sdma_xgmi_queues = value(node, KFD_SDMA_XGMI_ENGINES) * per_engine;
 	r = read_vram(dir, &info.vram_bytes, diagnostics);

@@ -99,11 +99,16 @@ static const struct {
 	{ "num_xcc", "0" },
 	{ "num_xcc", "3" },
 	{ "num_xcc", "65" },
+	{ "gfx_target_version", NULL },
+	{ "gfx_target_version", "0" },
 	{ "gfx_target_version", "90006x" },
 	{ "gfx_target_version", "1000000" },
 	{ "location_id", NULL },
 	{ "location_id", "4294967296" },
+	{ "num_cp_queues", NULL },
+	{ "num_cp_queues", "0" },
 	{ "num_cp_queues", "999999" },
+	{ "num_sdma_queues_per_engine", NULL },
 	{ "num_sdma_engines", "257" },
 	{ "vendor_id", "65536" },
 	{ "gfx_target_version", "100300" }, /* 57 CUs are not WGPs */
@@ -164,43 +169,12 @@ TEST(gpu_hidden_by_a_device_cgroup_is_reported)
 
 FIXTURE(struct rig, rig, start_two(rig), kfd_rig_end(rig));
 
-TEST_WITH(values_missing_in_old_drivers_follow_from_the_generation, struct rig *rig)
+TEST_WITH(values_missing_in_old_drivers_are_those_of_a_single_xcc, struct rig *rig)
 {
-	CHECK(fake_sysfs_set(rig->dir, PROPERTIES, "gfx_target_version", NULL) == 0);
-	CHECK(fake_sysfs_set(rig->dir, PROPERTIES, "num_cp_queues", NULL) == 0);
 	CHECK(fake_sysfs_set(rig->dir, PROPERTIES, "num_xcc", NULL) == 0);
 	CHECK(fake_sysfs_set(rig->dir, PROPERTIES, "domain", NULL) == 0);
-	CHECK(fake_sysfs_set(rig->dir, PROPERTIES, "num_sdma_queues_per_engine", NULL) == 0);
-	check_degraded(rig, PROPERTIES);
-	CHECK(rig->diagnostics.n == 3 && kfd_rig_says(rig, "gfx_target_version", "vega20"));
-	CHECK(kfd_rig_says(rig, "num_cp_queues", "24") &&
-	      kfd_rig_says(rig, "num_sdma_queues", "2"));
-	CHECK(rig->gpus[0].gfx_target == 90006 && rig->gpus[0].queue_slots == 24);
-	CHECK(rig->gpus[0].geometry.xccs == 1 && rig->gpus[0].sdma_queues == 4);
-
-	CHECK(fake_sysfs_print(rig->dir, NODE(1) "/name", "ip discovery\n") == 0);
-	check_left_out(rig, PROPERTIES);
-}
-
-TEST(missing_queue_slots_follow_from_the_generation)
-{
-	static const struct {
-		unsigned target, slots;
-	} rows[] = { { 80003, 24 }, { 90402, 24 }, { 100100, 24 }, { 100300, 8 },
-		     { 110000, 8 }, { 110501, 8 }, { 120001, 4 } };
-	struct rig rig;
-
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct gpu_info info = kfd_radeon_vii();
-
-		info.gfx_target = rows[i].target;
-		info.geometry = shape(1, 4, 1, 16, rows[i].target >= 100000, 64);
-		info.queue_slots = 0;
-		kfd_rig_start(&rig, &info, 1);
-		CHECK(kfd_rig_list(&rig) == 1 && kfd_rig_says(&rig, PROPERTIES, "num_cp_queues"));
-		CHECK(rig.gpus[0].queue_slots == rows[i].slots);
-		kfd_rig_end(&rig);
-	}
+	CHECK(kfd_rig_list(rig) == 2 && rig->diagnostics.n == 0);
+	CHECK(rig->gpus[0].geometry.xccs == 1);
 }
 
 TEST(unreadable_memory_is_not_counted)
