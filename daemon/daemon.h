@@ -79,7 +79,6 @@ struct daemon {
 	struct state *state;
 	struct bus *bus; /* NULL while there is no connection */
 	struct enforce *enforce;
-	const struct hw_ops *ops;
 	struct hw *hw;
 	struct store *store;     /* what the service manager keeps */
 	struct holders *holders; /* and bound processes */

@@ -122,8 +122,7 @@ static int check(const struct daemon_options *options)
 	_cleanup_(settings_freep) struct settings *settings = NULL;
 	_cleanup_(freep) struct gpu_info *gpus = calloc(REQUEST_WANTS, sizeof(*gpus));
 	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
-	const struct hw_ops *ops;
-	struct hw *hw;
+	_cleanup_(hw_closep) struct hw *hw = NULL;
 	int n;
 
 	if (!gpus)
@@ -132,7 +131,7 @@ static int check(const struct daemon_options *options)
 	if (n > 0)
 		diagnostics_add(&diagnostics, false, CONFIG_NONE);
 	if (n >= 0)
-		n = scan_find_gpus(options, settings, &ops, &hw, gpus, REQUEST_WANTS, &diagnostics);
+		n = scan_find_gpus(options, settings, &hw, gpus, REQUEST_WANTS, &diagnostics);
 	for (size_t i = 0; i < diagnostics.n; i++)
 		fprintf(stderr, "%s%s\n",
 			diagnostics.list[i].error ? "" : "note: ", diagnostics.list[i].text);
@@ -141,9 +140,8 @@ static int check(const struct daemon_options *options)
 			fprintf(stderr, "gpuarbd: %s\n", strerror(-n));
 		return EXIT_CONFIGURATION;
 	}
-	ops->close(hw);
 	printf("configuration is good: %zu tenant%s, %d GPU%s (%s)\n", settings->n_tenants,
-	       settings->n_tenants == 1 ? "" : "s", n, n == 1 ? "" : "s", ops->name);
+	       settings->n_tenants == 1 ? "" : "s", n, n == 1 ? "" : "s", hw_name(hw));
 	return EXIT_SUCCESS;
 }
 

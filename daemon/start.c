@@ -24,8 +24,8 @@ static int make_arbiter(struct daemon *daemon, struct diagnostics *diagnostics)
 	if (r >= 0)
 		r = reload_remember_start(daemon, settings);
 	n = r < 0 ? r
-		  : scan_find_gpus(daemon->options, settings, &daemon->ops, &daemon->hw, gpus,
-				   REQUEST_WANTS, diagnostics);
+		  : scan_find_gpus(daemon->options, settings, &daemon->hw, gpus, REQUEST_WANTS,
+				   diagnostics);
 	r = n < 0 ? n
 		  : state_open(daemon->options->runtime_directory, daemon->options->state_directory,
 			       &daemon->state, diagnostics);
@@ -88,7 +88,7 @@ int daemon_new(const struct daemon_options *options, sd_event *event, struct dae
 	log_diagnostics(&diagnostics);
 	if (n < 0)
 		return n;
-	log_info("%s: %d GPU%s", daemon->ops->name, n, n == 1 ? "" : "s");
+	log_info("%s: %d GPU%s", hw_name(daemon->hw), n, n == 1 ? "" : "s");
 	r = start(daemon);
 	if (r < 0)
 		return r;
@@ -148,8 +148,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 	process_scan_stop(daemon);
 	arbiter_free(daemon->arbiter);
 	state_close(daemon->state);
-	if (daemon->ops)
-		daemon->ops->close(daemon->hw);
+	hw_close(daemon->hw);
 	sd_event_unref(daemon->event);
 	unmanaged_stop(daemon);
 	resolve_stop(daemon);

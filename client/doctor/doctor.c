@@ -124,12 +124,12 @@ void doctor_read_gpus(struct doctor *doctor)
 		return;
 
 	hw_kfd_set_maps(hw, doctor_path(doctor, sys, HARVEST_DIR));
-	n = hw_kfd.list(hw, NULL, 0, &counting);
+	n = hw_list(hw, NULL, 0, &counting);
 	doctor->gpus = have(calloc(n > 0 ? (size_t)n : 1, sizeof(*doctor->gpus)));
-	doctor->listed = hw_kfd.list(hw, doctor->gpus, n > 0 ? (size_t)n : 0, &doctor->diagnostics);
+	doctor->listed = hw_list(hw, doctor->gpus, n > 0 ? (size_t)n : 0, &doctor->diagnostics);
 	if (doctor->listed > 0)
 		doctor->n_gpus = min_u((unsigned)doctor->listed, n > 0 ? (unsigned)n : 0);
-	hw_kfd.close(hw);
+	hw_close(hw);
 }
 
 void doctor_run(struct doctor *doctor, const struct check *check)

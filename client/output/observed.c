@@ -17,7 +17,7 @@
 static int read_uses(struct hw *hw, struct observed *ret)
 {
 	for (;;) {
-		int n = hw_kfd.use(hw, ret->uses, ret->n);
+		int n = hw_uses(hw, ret->uses, ret->n);
 		struct hw_use *more;
 
 		if (n < 0 || (size_t)n <= ret->n) {
@@ -44,7 +44,7 @@ int observed_read(const char *sys, const char *proc, struct observed *ret)
 	diagnostics_done(&diagnostics);
 	if (r >= 0)
 		r = read_uses(hw, &observed);
-	hw_kfd.close(hw);
+	hw_close(hw);
 	if (r == -ENOMEM) {
 		observed_done(&observed);
 		return r;

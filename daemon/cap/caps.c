@@ -156,7 +156,7 @@ static int count_process(const struct daemon *daemon, pid_t pid, struct cap_use 
 	const struct hw_use *rows;
 	int n;
 
-	n = daemon->ops->read(daemon->hw, pid, &process, &steps, &rows);
+	n = hw_read(daemon->hw, pid, &process, &steps, &rows);
 	*left -= min_u(steps, *left);
 	for (int i = 0; i < n; i++) {
 		const struct budget used = { .queues = rows[i].queues,
@@ -166,7 +166,7 @@ static int count_process(const struct daemon *daemon, pid_t pid, struct cap_use 
 		cap_add(daemon->arbiter, use, rows[i].kfd_gpu_id, &used);
 		queues += (unsigned)budget_queues(&used);
 	}
-	daemon->ops->forget(process);
+	hw_forget(process);
 	return n < 0 ? n : (int)queues;
 }
 

@@ -354,7 +354,7 @@ int unit_caps_start(struct daemon *daemon)
 	if (!daemon->unit_caps)
 		return -ENOMEM;
 	set_state(daemon, UNIT_CAPS_UNUSED);
-	if (strcmp(daemon->ops->name, "kfd") != 0)
+	if (hw_is_simulated(daemon->hw))
 		return 0; /* nothing creates queues on simulated GPUs */
 	daemon->unit_caps->request = calloc(1, sizeof(*daemon->unit_caps->request));
 	if (!daemon->unit_caps->request)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "hw/kfd-use.h"
+#include "hw/hw-private.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -301,10 +301,16 @@ static int read_unknown(struct hw_process *process, const struct kfd_dir *proc, 
 	return 0;
 }
 
+/* No process uses simulated GPUs. */
+static int open_proc(const struct hw *hw, struct kfd_dir *ret)
+{
+	return hw_is_simulated(hw) ? -ENOENT : kfd_dir_open(&hw->sys, PROC, ret);
+}
+
 static int read_on(struct hw *hw, struct hw_process *process, unsigned most, unsigned *steps)
 {
 	_cleanup_dir_ struct kfd_dir proc = KFD_DIR_NONE;
-	int r = kfd_dir_open(&hw->sys, PROC, &proc);
+	int r = open_proc(hw, &proc);
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
@@ -320,8 +326,8 @@ static int read_on(struct hw *hw, struct hw_process *process, unsigned most, uns
 	return r < 0 ? r : finish(process);
 }
 
-int kfd_read_process(struct hw *hw, pid_t pid, struct hw_process **process, unsigned *steps,
-		     const struct hw_use **ret)
+int hw_read(struct hw *hw, pid_t pid, struct hw_process **process, unsigned *steps,
+	    const struct hw_use **ret)
 {
 	unsigned most = *steps;
 	int r;
@@ -339,13 +345,13 @@ int kfd_read_process(struct hw *hw, pid_t pid, struct hw_process **process, unsi
 	return r;
 }
 
-void kfd_leave_process(struct hw_process *process)
+void hw_leave(struct hw_process *process)
 {
 	if (process && process->dirs[OF_PROCESS])
 		begin_again(process);
 }
 
-void kfd_forget_process(struct hw_process *process)
+void hw_forget(struct hw_process *process)
 {
 	if (!process)
 		return;
@@ -355,14 +361,14 @@ void kfd_forget_process(struct hw_process *process)
 	free(process->uses);
 	free(process);
 }
-DEFINE_CLEANUP(struct hw_process *, kfd_forget_process)
+DEFINE_CLEANUP(struct hw_process *, hw_forget)
 
 static int copy_uses(struct hw *hw, pid_t pid, struct hw_use *uses, size_t max)
 {
-	_cleanup_(kfd_forget_processp) struct hw_process *process = NULL;
+	_cleanup_(hw_forgetp) struct hw_process *process = NULL;
 	unsigned steps = UINT_MAX;
 	const struct hw_use *rows;
-	int n = kfd_read_process(hw, pid, &process, &steps, &rows);
+	int n = hw_read(hw, pid, &process, &steps, &rows);
 
 	for (int i = 0; i < n && (size_t)i < max; i++)
 		uses[i] = rows[i];
@@ -398,7 +404,7 @@ static int by_pid(const void *a, const void *b)
 	return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-void kfd_end_listing(struct hw_listing *listing)
+void hw_end_listing(struct hw_listing *listing)
 {
 	if (!listing)
 		return;
@@ -407,13 +413,13 @@ void kfd_end_listing(struct hw_listing *listing)
 	free(listing->pids);
 	free(listing);
 }
-DEFINE_CLEANUP(struct hw_listing *, kfd_end_listing)
+DEFINE_CLEANUP(struct hw_listing *, hw_end_listing)
 
 static int begin_pids(struct hw *hw, struct hw_listing **ret)
 {
 	_cleanup_dir_ struct kfd_dir proc = KFD_DIR_NONE;
-	_cleanup_(kfd_end_listingp) struct hw_listing *listing = calloc(1, sizeof(*listing));
-	int r = listing ? kfd_dir_open(&hw->sys, PROC, &proc) : -ENOMEM;
+	_cleanup_(hw_end_listingp) struct hw_listing *listing = calloc(1, sizeof(*listing));
+	int r = listing ? open_proc(hw, &proc) : -ENOMEM;
 
 	if (r >= 0)
 		listing->dir = open_directory(proc.fd);
@@ -436,7 +442,7 @@ static int take_pid(struct hw_listing *listing)
 	return add_pid(listing, entry);
 }
 
-int kfd_processes(struct hw *hw, struct hw_listing **listing, unsigned *steps, struct hw_pid **ret)
+int hw_processes(struct hw *hw, struct hw_listing **listing, unsigned *steps, struct hw_pid **ret)
 {
 	unsigned most = *steps, entries = 0;
 	int r = *listing ? 0 : begin_pids(hw, listing), n;
@@ -447,7 +453,7 @@ int kfd_processes(struct hw *hw, struct hw_listing **listing, unsigned *steps, s
 	if (r == -EAGAIN)
 		return r;
 	if (r < 0) {
-		kfd_end_listing(TAKE_PTR(*listing));
+		hw_end_listing(TAKE_PTR(*listing));
 		*ret = NULL;
 		return r == -ENOENT ? 0 : r;
 	}
@@ -455,16 +461,16 @@ int kfd_processes(struct hw *hw, struct hw_listing **listing, unsigned *steps, s
 		qsort((*listing)->pids, (*listing)->n, sizeof(*(*listing)->pids), by_pid);
 	*ret = TAKE_PTR((*listing)->pids);
 	n = (int)(*listing)->n;
-	kfd_end_listing(TAKE_PTR(*listing));
+	hw_end_listing(TAKE_PTR(*listing));
 	return n;
 }
 
-int kfd_use(struct hw *hw, struct hw_use *uses, size_t max)
+int hw_uses(struct hw *hw, struct hw_use *uses, size_t max)
 {
 	_cleanup_(freep) struct hw_pid *pids = NULL;
 	struct hw_listing *listing = NULL;
 	unsigned steps = UINT_MAX;
-	int n = kfd_processes(hw, &listing, &steps, &pids), n_uses = 0;
+	int n = hw_processes(hw, &listing, &steps, &pids), n_uses = 0;
 
 	for (int i = 0; i < n; i++) {
 		size_t room = max > (size_t)n_uses ? max - (size_t)n_uses : 0;

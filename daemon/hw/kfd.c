@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "hw/hw.h"
+#include "hw/hw-private.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,25 +11,33 @@
 #include <unistd.h>
 
 #include "hw/kfd-gpu.h"
-#include "hw/kfd-read.h"
-#include "hw/kfd-use.h"
 
 #define TOPOLOGY "class/kfd/kfd/topology"
 #define TRIES 4
 
-static void kfd_close(struct hw *hw)
+struct hw *hw_close(struct hw *hw)
 {
 	if (!hw)
-		return;
+		return NULL;
 
 	kfd_dir_close(&hw->sys);
 	free(hw);
+	return NULL;
 }
-DEFINE_CLEANUP(struct hw *, kfd_close)
+
+bool hw_is_simulated(const struct hw *hw)
+{
+	return hw->sys.fd < 0;
+}
+
+const char *hw_name(const struct hw *hw)
+{
+	return hw_is_simulated(hw) ? "simulated" : "kfd";
+}
 
 int hw_kfd_open(const char *where, struct hw **ret, struct diagnostics *diagnostics)
 {
-	_cleanup_(kfd_closep) struct hw *hw = calloc(1, sizeof(*hw));
+	_cleanup_(hw_closep) struct hw *hw = calloc(1, sizeof(*hw));
 	int n, r;
 
 	if (!hw)
@@ -356,14 +364,22 @@ static int copy_listing(const struct listing *listing, int result, struct gpu_in
 	return (int)listing->n_gpus;
 }
 
-static int kfd_list(struct hw *hw, struct gpu_info *gpus, size_t max,
-		    struct diagnostics *diagnostics)
+static int list_simulated(const struct hw *hw, struct gpu_info *gpus, size_t max)
+{
+	for (size_t i = 0; i < hw->n && i < max; i++)
+		gpus[i] = hw->gpus[i];
+	return (int)hw->n;
+}
+
+int hw_list(struct hw *hw, struct gpu_info *gpus, size_t max, struct diagnostics *diagnostics)
 {
 	const struct kfd_dir *sys = &hw->sys;
 	_cleanup_(listing_freep) struct listing *listing = NULL;
 	_cleanup_dir_ struct kfd_dir topology = KFD_DIR_NONE;
 	int r;
 
+	if (hw_is_simulated(hw))
+		return list_simulated(hw, gpus, max);
 	r = kfd_dir_open(sys, TOPOLOGY, &topology);
 	if (r < 0) {
 		diagnostics_add(diagnostics, r != -ENOENT, "%s/" TOPOLOGY ": %s%s", sys->path,
@@ -386,27 +402,16 @@ static int kfd_list(struct hw *hw, struct gpu_info *gpus, size_t max,
 }
 
 /* The count restarts when the driver is loaded again; then the directory has another inode. */
-static uint64_t kfd_generation(struct hw *hw)
+uint64_t hw_generation(struct hw *hw)
 {
 	_cleanup_dir_ struct kfd_dir topology = KFD_DIR_NONE;
 	uint64_t count;
 	struct stat st;
 
+	if (hw_is_simulated(hw))
+		return 1; /* profiles are read once */
 	if (kfd_dir_open(&hw->sys, TOPOLOGY, &topology) < 0 || fstat(topology.fd, &st) < 0 ||
 	    kfd_read_number(&topology, "generation_id", UINT32_MAX, &count) < 0)
 		return UINT64_MAX;
 	return (uint64_t)st.st_ino << 32 | count;
 }
-
-const struct hw_ops hw_kfd = {
-	.name = "kfd",
-	.close = kfd_close,
-	.list = kfd_list,
-	.generation = kfd_generation,
-	.processes = kfd_processes,
-	.end_listing = kfd_end_listing,
-	.read = kfd_read_process,
-	.leave = kfd_leave_process,
-	.forget = kfd_forget_process,
-	.use = kfd_use,
-};

@@ -259,7 +259,7 @@ int descriptors_start(struct daemon *daemon)
 		      on_done, daemon, &daemon->descriptors->probe);
 	if (r < 0)
 		return r;
-	if (strcmp(daemon->ops->name, "kfd") != 0)
+	if (hw_is_simulated(daemon->hw))
 		return 0; /* simulated GPUs have no hardware queues */
 	daemon->arbiter->verifies = ask(daemon) >= 0;
 	if (daemon->descriptors->parser)

@@ -413,7 +413,7 @@ static bool tell_silent(const struct daemon *daemon)
 
 static bool is_wanted(const struct daemon *daemon)
 {
-	if (strcmp(daemon->ops->name, "kfd") != 0 || daemon->driver->helper.fd >= 0 ||
+	if (hw_is_simulated(daemon->hw) || daemon->driver->helper.fd >= 0 ||
 	    scan_is_unsettled(daemon) ||
 	    !(process_scan_in_use(daemon) || daemon->arbiter->n_leases > 0))
 		return false;

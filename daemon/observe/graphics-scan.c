@@ -282,7 +282,7 @@ int graphics_start(struct daemon *daemon)
 	if (!daemon->graphics || !daemon->graphics->last)
 		return -ENOMEM;
 	process_scan_watch(daemon, daemon->graphics->last);
-	if (strcmp(daemon->ops->name, "kfd") != 0)
+	if (hw_is_simulated(daemon->hw))
 		return 0; /* nothing draws on simulated GPUs */
 	r = probe_new(daemon->event, daemon->options->debugfs, &probe_userqs, PROBE_USEC, on_piece,
 		      on_text, daemon, &daemon->graphics->queues);

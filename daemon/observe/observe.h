@@ -87,8 +87,8 @@ uint64_t scan_generation(const struct daemon *daemon); /* of the list that is in
 
 /* Lists GPUs of the backend that options and settings ask for: for --check too. */
 int scan_find_gpus(const struct daemon_options *options, const struct settings *settings,
-		   const struct hw_ops **ret_ops, struct hw **ret_hw, struct gpu_info *gpus,
-		   size_t max, struct diagnostics *diagnostics);
+		   struct hw **ret_hw, struct gpu_info *gpus, size_t max,
+		   struct diagnostics *diagnostics);
 
 /* The GPUs that are not absent, for a parser. For free(); NULL: no memory. */
 struct gpu_info *scan_present_gpus(const struct daemon *daemon, size_t *ret_n);

@@ -141,10 +141,9 @@ bool process_scan_late_user(void *userdata, size_t i, struct late_user *ret)
 
 /* ---- the list ------------------------------------------------------------------------ */
 
-static void scanned_free(struct scanned *entry, const struct hw_ops *ops)
+static void scanned_free(struct scanned *entry)
 {
-	if (entry->process)
-		ops->forget(entry->process);
+	hw_forget(entry->process);
 	free(entry->uses);
 	free(entry);
 }
@@ -194,15 +193,13 @@ static struct scanned *work_next(struct work *work)
 }
 
 /* A process that has the entry from now on: the entry of another one with its pid, or a new one. */
-static struct scanned *begin_process(struct scanned *before, const struct hw_pid *id,
-				     const struct hw_ops *ops)
+static struct scanned *begin_process(struct scanned *before, const struct hw_pid *id)
 {
 	struct scanned *entry = before ?: calloc(1, sizeof(*entry));
 
 	if (!entry)
 		return NULL;
-	if (entry->process)
-		ops->forget(TAKE_PTR(entry->process));
+	hw_forget(TAKE_PTR(entry->process));
 	entry->id = *id;
 	entry->n = entry->number = entry->dead_usec = 0;
 	entry->who.pid = 0;
@@ -212,8 +209,7 @@ static struct scanned *begin_process(struct scanned *before, const struct hw_pid
 }
 
 /* These are the processes now. */
-static int take_processes(struct process_scan *scan, const struct daemon *daemon,
-			  const struct hw_pid *ids, int count)
+static int take_processes(struct process_scan *scan, const struct hw_pid *ids, int count)
 {
 	_cleanup_(freep) struct scanned **merged = NULL;
 	size_t i = 0, n = 0;
@@ -234,7 +230,7 @@ static int take_processes(struct process_scan *scan, const struct daemon *daemon
 			entry = scan->list[i];
 		i += entry != NULL;
 		if (!entry || !entry->present || entry->id.inode != ids[k].inode) {
-			entry = begin_process(entry, &ids[k], daemon->ops);
+			entry = begin_process(entry, &ids[k]);
 			r = entry ? 0 : -ENOMEM;
 			scan->fresh++;
 		}
@@ -252,7 +248,7 @@ static int take_processes(struct process_scan *scan, const struct daemon *daemon
 }
 
 /* Forgets those that have ended; none of them is to be read any more. */
-static void sweep(struct process_scan *scan, const struct hw_ops *ops)
+static void sweep(struct process_scan *scan)
 {
 	size_t n = 0;
 
@@ -260,7 +256,7 @@ static void sweep(struct process_scan *scan, const struct hw_ops *ops)
 		if (scan->list[i]->present)
 			scan->list[n++] = scan->list[i];
 		else
-			scanned_free(scan->list[i], ops);
+			scanned_free(scan->list[i]);
 	scan->n = n;
 }
 
@@ -329,13 +325,13 @@ static int add_all(struct process_scan *scan)
 static int list_on(struct process_scan *scan, const struct daemon *daemon, unsigned *steps)
 {
 	_cleanup_(freep) struct hw_pid *ids = NULL;
-	int r = daemon->ops->processes(daemon->hw, &scan->listing, steps, &ids);
+	int r = hw_processes(daemon->hw, &scan->listing, steps, &ids);
 
 	if (r < 0)
 		return r;
 	scan->list_due = false;
 	scan->listings++;
-	r = take_processes(scan, daemon, ids, r);
+	r = take_processes(scan, ids, r);
 	if (r >= 0 && scan->soon_due)
 		r = add_soon(scan, daemon);
 	if (r >= 0 && scan->all_due && !scan->all_listed)
@@ -385,15 +381,13 @@ static unsigned describe(const struct daemon *daemon, struct scanned *entry)
 }
 
 /* Is the share of the user used up? */
-static bool is_late(const struct daemon *daemon, struct scanned *entry, struct scanned_user *user,
-		    bool soon)
+static bool is_late(struct scanned *entry, struct scanned_user *user, bool soon)
 {
 	if (soon ? user->soon_steps < STEPS_OF_SOON : user->steps < STEPS_OF_USER)
 		return false;
 	user->late += !soon;
 	entry->begun = false;
-	if (entry->process)
-		daemon->ops->leave(entry->process);
+	hw_leave(entry->process);
 	return true;
 }
 
@@ -407,7 +401,7 @@ static int read_uses(struct process_scan *scan, const struct daemon *daemon, str
 {
 	const struct hw_use *uses;
 	struct hw_use *copy;
-	int n = daemon->ops->read(daemon->hw, entry->id.pid, &entry->process, steps, &uses);
+	int n = hw_read(daemon->hw, entry->id.pid, &entry->process, steps, &uses);
 
 	if (n < 0)
 		return n;
@@ -435,7 +429,7 @@ static int read_entry(struct process_scan *scan, const struct daemon *daemon, st
 	*ret_steps = 0;
 	if (!user)
 		return -ENOMEM;
-	if (!entry->present || (entry->who.pid > 0 && is_late(daemon, entry, user, soon)))
+	if (!entry->present || (entry->who.pid > 0 && is_late(entry, user, soon)))
 		return 0;
 	if (!entry->begun) {
 		*ret_steps = describe(daemon, entry);
@@ -443,7 +437,7 @@ static int read_entry(struct process_scan *scan, const struct daemon *daemon, st
 		if (!user)
 			return -ENOMEM;
 		charge(user, soon, *ret_steps);
-		if (is_late(daemon, entry, user, soon))
+		if (is_late(entry, user, soon))
 			return 0;
 	}
 	r = read_uses(scan, daemon, entry, &steps);
@@ -580,17 +574,16 @@ static int take_effect(const struct process_scan *scan, struct daemon *daemon)
 /* ---- turns --------------------------------------------------------------------------- */
 
 /* Gives up this scan. What was not read at all is new to the next one. */
-static void cancel(struct process_scan *scan, const struct hw_ops *ops)
+static void cancel(struct process_scan *scan)
 {
 	for (size_t i = 0; i < scan->n; i++) {
 		struct scanned *entry = scan->list[i];
 
-		if (entry->process)
-			ops->leave(entry->process);
+		hw_leave(entry->process);
 		entry->soon = entry->begun = entry->fresh = false;
 		entry->present &= entry->number > 0;
 	}
-	ops->end_listing(TAKE_PTR(scan->listing));
+	hw_end_listing(TAKE_PTR(scan->listing));
 	scan->soon.at = scan->soon.n;
 	scan->all.at = scan->all.n;
 	(void)work_next(&scan->soon);
@@ -624,7 +617,7 @@ static int end_soon(struct process_scan *scan, struct daemon *daemon)
 	scan->complete_usec = scan->begun_usec;
 	scan->slow = scan->turns > 1;
 	review_users(scan);
-	sweep(scan, daemon->ops);
+	sweep(scan);
 	return 1;
 }
 
@@ -717,7 +710,7 @@ static void note_result(struct daemon *daemon, int r)
 	if (r != 0)
 		daemon->processes->fails = r < 0;
 	if (r < 0)
-		cancel(daemon->processes, daemon->ops);
+		cancel(daemon->processes);
 }
 
 bool process_scan_turn(struct daemon *daemon, unsigned steps)
@@ -777,8 +770,8 @@ void process_scan_stop(struct daemon *daemon)
 	if (!scan)
 		return;
 	for (size_t i = 0; i < scan->n; i++)
-		scanned_free(scan->list[i], daemon->ops);
-	daemon->ops->end_listing(scan->listing);
+		scanned_free(scan->list[i]);
+	hw_end_listing(scan->listing);
 	sd_event_source_disable_unref(scan->turn);
 	free(scan->list);
 	free(scan->users);

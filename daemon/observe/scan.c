@@ -71,13 +71,12 @@ static void read_calibrations(const struct daemon_options *options, struct gpu_i
 }
 
 int scan_find_gpus(const struct daemon_options *options, const struct settings *settings,
-		   const struct hw_ops **ret_ops, struct hw **ret_hw, struct gpu_info *gpus,
-		   size_t max, struct diagnostics *diagnostics)
+		   struct hw **ret_hw, struct gpu_info *gpus, size_t max,
+		   struct diagnostics *diagnostics)
 {
 	bool simulated = options->simulate ||
 			 (!options->sysfs && settings->backend == BACKEND_SIMULATED);
-	const struct hw_ops *ops = simulated ? &hw_simulated : &hw_kfd;
-	struct hw *hw = NULL;
+	_cleanup_(hw_closep) struct hw *hw = NULL;
 	int r;
 
 	if (simulated)
@@ -89,19 +88,16 @@ int scan_find_gpus(const struct daemon_options *options, const struct settings *
 		return r;
 	if (!simulated)
 		hw_kfd_set_maps(hw, options->harvest);
-	r = ops->list(hw, gpus, max, diagnostics);
+	r = hw_list(hw, gpus, max, diagnostics);
 	if (r >= 0 && (size_t)r > max) {
 		diagnostics_add(diagnostics, false, "%d GPUs found: only the first %zu are used", r,
 				max);
 		r = (int)max;
 	}
-	if (r < 0) {
-		ops->close(hw);
+	if (r < 0)
 		return r;
-	}
 	read_calibrations(options, gpus, (size_t)r, diagnostics);
-	*ret_ops = ops;
-	*ret_hw = hw;
+	*ret_hw = TAKE_PTR(hw);
 	return r;
 }
 
@@ -114,7 +110,7 @@ void scan_calibrations(struct daemon *daemon, struct diagnostics *diagnostics)
 
 	if (!gpus)
 		return;
-	n = daemon->ops->list(daemon->hw, gpus, REQUEST_WANTS, &known);
+	n = hw_list(daemon->hw, gpus, REQUEST_WANTS, &known);
 	n = n < 0 ? 0 : (int)min_u((unsigned)n, REQUEST_WANTS);
 	read_calibrations(daemon->options, gpus, (size_t)n, diagnostics);
 	for (unsigned i = 0; i < arbiter->n_gpus; i++)
@@ -152,7 +148,7 @@ static int list_again(struct daemon *daemon, struct diagnostics *diagnostics)
 
 	if (!gpus)
 		return -ENOMEM;
-	n = daemon->ops->list(daemon->hw, gpus, REQUEST_WANTS, diagnostics);
+	n = hw_list(daemon->hw, gpus, REQUEST_WANTS, diagnostics);
 	if (n < 0)
 		return n;
 	n = (int)min_u((unsigned)n, REQUEST_WANTS);
@@ -181,7 +177,7 @@ static void warn_unlisted(int r)
 static void check_gpus(struct daemon *daemon)
 {
 	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
-	uint64_t generation = daemon->ops->generation(daemon->hw);
+	uint64_t generation = hw_generation(daemon->hw);
 	int r;
 
 	daemon->scan->unsettled = false;

@@ -83,13 +83,13 @@ static void read_as_daemon(const char *dir)
 	int n;
 
 	if (hw_kfd_open(dir, &hw, &diagnostics) == 0) {
-		n = hw_kfd.list(hw, gpus, GPUS, &diagnostics);
+		n = hw_list(hw, gpus, GPUS, &diagnostics);
 		check_gpus(gpus, n);
-		(void)hw_kfd.generation(hw);
-		n = hw_kfd.use(hw, uses, USES);
+		(void)hw_generation(hw);
+		n = hw_uses(hw, uses, USES);
 		for (int i = 0; i < n && i < USES; i++)
 			CHECK(uses[i].pid > 0);
-		hw_kfd.close(hw);
+		hw_close(hw);
 	}
 	for (size_t i = 0; i < diagnostics.n; i++)
 		CHECK(text_printable(diagnostics.list[i].text));

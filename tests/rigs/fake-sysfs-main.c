@@ -70,8 +70,8 @@ static int build(const char *dir, const char *profile_dir, char *names[], size_t
 	r = hw_simulated_new(cards, partitions, n, &hw);
 	if (r < 0)
 		return fail("profiles", r);
-	n_gpus = hw_simulated.list(hw, gpus, GPUS, NULL);
-	hw_simulated.close(hw);
+	n_gpus = hw_list(hw, gpus, GPUS, NULL);
+	hw_close(hw);
 
 	r = fake_sysfs_build(dir, gpus, (size_t)n_gpus);
 	if (r < 0)

@@ -17,7 +17,7 @@ int kfd_rig_list(struct rig *rig)
 	char problem[160];
 
 	diagnostics_done(&rig->diagnostics);
-	rig->n = hw_kfd.list(rig->hw, rig->gpus, RIG_GPUS, &rig->diagnostics);
+	rig->n = hw_list(rig->hw, rig->gpus, RIG_GPUS, &rig->diagnostics);
 	for (int i = 0; i < rig->n; i++) {
 		CHECK(geometry_check(&rig->gpus[i].geometry, problem, sizeof(problem)) == 0);
 		CHECK(rig->gpus[i].name[0] && rig->gpus[i].device[0]);
@@ -28,7 +28,7 @@ int kfd_rig_list(struct rig *rig)
 
 void kfd_rig_end(struct rig *rig)
 {
-	hw_kfd.close(rig->hw);
+	hw_close(rig->hw);
 	diagnostics_done(&rig->diagnostics);
 	CHECK(fake_sysfs_remove(rig->dir, "") == 0);
 }

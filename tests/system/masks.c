@@ -53,8 +53,8 @@ static struct gpu_info info_read(uint32_t id)
 	struct hw *hw = NULL;
 	int n = hw_kfd_open("/sys", &hw, &diagnostics);
 
-	n = n < 0 ? n : hw_kfd.list(hw, gpus, 16, &diagnostics);
-	hw_kfd.close(hw);
+	n = n < 0 ? n : hw_list(hw, gpus, 16, &diagnostics);
+	hw_close(hw);
 	for (int i = 0; i < n && i < 16; i++)
 		if (gpus[i].kfd_gpu_id == id) {
 			diagnostics_done(&diagnostics);

@@ -85,8 +85,8 @@ static int expand(struct machine *machine, const struct gpu_info *cards, const u
 	r = hw_simulated_new(cards, partitions, n, &hw);
 	if (r < 0)
 		return fail("--gpu", r);
-	r = hw_simulated.list(hw, machine->gpus, SIM_GPUS_MAX, NULL);
-	hw_simulated.close(hw);
+	r = hw_list(hw, machine->gpus, SIM_GPUS_MAX, NULL);
+	hw_close(hw);
 	if (r > (int)SIM_GPUS_MAX)
 		return fail("--gpu", -E2BIG);
 	machine->n = (size_t)r;

@@ -186,12 +186,8 @@ static void on_lost(void *)
 {
 }
 
-static void on_done(void *userdata, uint64_t tag, const struct enforce_request *request, int r,
-		    const char *sentence)
+static void on_done(void *userdata, uint64_t, const struct enforce_request *, int r, const char *)
 {
-	(void)tag;
-	(void)request;
-	(void)sentence;
 	*(int *)userdata = r;
 }
 

@@ -3,7 +3,7 @@
 #include "kfd-rig.h"
 
 #include "hw/kfd-read.h"
-#include "hw/kfd-use.h"
+#include "hw/hw-private.h"
 
 #define PROPERTIES NODE(1) "/properties"
 

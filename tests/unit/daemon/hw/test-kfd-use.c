@@ -31,12 +31,12 @@ TEST_WITH(process_that_holds_the_device_has_rows_of_zeros, struct rig *rig)
 {
 	struct hw_use uses[8];
 
-	CHECK(hw_kfd.use(rig->hw, uses, 8) == 0);
+	CHECK(hw_uses(rig->hw, uses, 8) == 0);
 	CHECK(fake_sysfs_process(rig->dir, 4711) == 0); /* it has only opened /dev/kfd */
-	CHECK(hw_kfd.use(rig->hw, uses, 8) == 2);
+	CHECK(hw_uses(rig->hw, uses, 8) == 2);
 	CHECK(row_is(&uses[0], 4711, A, 0, 0, 0) && row_is(&uses[1], 4711, B, 0, 0, 0));
 	CHECK(fake_sysfs_remove(rig->dir, FAKE_PROC) == 0);
-	CHECK(hw_kfd.use(rig->hw, uses, 8) == 0);
+	CHECK(hw_uses(rig->hw, uses, 8) == 0);
 }
 
 TEST_WITH(queues_are_counted_by_process_and_gpu, struct rig *rig)
@@ -49,13 +49,13 @@ TEST_WITH(queues_are_counted_by_process_and_gpu, struct rig *rig)
 		CHECK(fake_sysfs_queue(rig->dir, 1000, i, B, types[i]) == 0);
 	CHECK(fake_sysfs_queue(rig->dir, 1000, 7, A, 0) == 0);
 	CHECK(fake_sysfs_queue(rig->dir, 99, 0, A, 1) == 0);
-	CHECK(hw_kfd.use(rig->hw, uses, 8) == 4 && row_is(&uses[1], 99, B, 0, 0, 0));
+	CHECK(hw_uses(rig->hw, uses, 8) == 4 && row_is(&uses[1], 99, B, 0, 0, 0));
 	CHECK(row_is(&uses[0], 99, A, 0, 1, 0) && row_is(&uses[2], 1000, A, 1, 0, 0));
 	CHECK(row_is(&uses[3], 1000, B, 3, 1, 0) && uses[3].sdma_xgmi_queues == 1);
 
 	CHECK(fake_sysfs_queue_gone(rig->dir, 1000, 7) == 0);
 	CHECK(fake_sysfs_process_gone(rig->dir, 99) == 0);
-	CHECK(hw_kfd.use(rig->hw, uses, 8) == 2 && row_is(&uses[1], 1000, B, 3, 1, 0));
+	CHECK(hw_uses(rig->hw, uses, 8) == 2 && row_is(&uses[1], 1000, B, 3, 1, 0));
 }
 
 /* Without rows of zeros. */
@@ -64,12 +64,12 @@ static int use_all_of(struct rig *rig, pid_t pid, struct hw_use *uses, size_t ma
 	struct hw_process *process = NULL;
 	unsigned steps = UINT_MAX;
 	const struct hw_use *rows;
-	int all = hw_kfd.read(rig->hw, pid, &process, &steps, &rows), n = 0;
+	int all = hw_read(rig->hw, pid, &process, &steps, &rows), n = 0;
 
 	for (int i = 0; i < all; i++)
 		if (!hw_use_is_idle(&rows[i]) && (size_t)n++ < max)
 			uses[n - 1] = rows[i];
-	hw_kfd.forget(process);
+	hw_forget(process);
 	return all < 0 ? all : n;
 }
 
@@ -98,7 +98,7 @@ TEST_WITH(process_with_memory_only_has_a_row, struct rig *rig)
 
 	CHECK(fake_sysfs_process(rig->dir, 5) == 0);
 	CHECK(fake_sysfs_vram(rig->dir, 5, B, UINT64_C(6) << 30) == 0);
-	CHECK(hw_kfd.use(rig->hw, uses, 8) == 2 && row_is(&uses[0], 5, A, 0, 0, 0));
+	CHECK(hw_uses(rig->hw, uses, 8) == 2 && row_is(&uses[0], 5, A, 0, 0, 0));
 	CHECK(row_is(&uses[1], 5, B, 0, 0, UINT64_C(6) << 30));
 }
 
@@ -111,7 +111,7 @@ TEST_WITH(contexts_are_counted_for_their_process, struct rig *rig)
 	CHECK(fake_sysfs_print(rig->dir, FAKE_PROC "/5/context_0/queues/0/gpuid", "%u", A) == 0);
 	CHECK(fake_sysfs_print(rig->dir, FAKE_PROC "/5/context_0/queues/0/type", "0") == 0);
 	CHECK(fake_sysfs_print(rig->dir, FAKE_PROC "/5/context_0/context_2/vram_4096", "8") == 0);
-	CHECK(hw_kfd.use(rig->hw, uses, 8) == 2 && row_is(&uses[0], 5, A, 2, 0, 512));
+	CHECK(hw_uses(rig->hw, uses, 8) == 2 && row_is(&uses[0], 5, A, 2, 0, 512));
 }
 
 TEST_WITH(short_array_returns_the_full_number, struct rig *rig)
@@ -122,8 +122,8 @@ TEST_WITH(short_array_returns_the_full_number, struct rig *rig)
 		CHECK(fake_sysfs_process(rig->dir, pid) == 0);
 		CHECK(fake_sysfs_queue(rig->dir, pid, 0, A, 0) == 0);
 	}
-	CHECK(hw_kfd.use(rig->hw, &one, 1) == 20 && one.pid == 10);
-	CHECK(hw_kfd.use(rig->hw, NULL, 0) == 20);
+	CHECK(hw_uses(rig->hw, &one, 1) == 20 && one.pid == 10);
+	CHECK(hw_uses(rig->hw, NULL, 0) == 20);
 }
 
 TEST_WITH(vanishing_and_invalid_entries_are_left_out, struct rig *rig)
@@ -147,7 +147,7 @@ TEST_WITH(vanishing_and_invalid_entries_are_left_out, struct rig *rig)
 	CHECK(fake_sysfs_print(rig->dir, FAKE_PROC "/self/vram_4096", "1\n") == 0);
 	CHECK(fake_sysfs_print(rig->dir, FAKE_PROC "/007/vram_4096", "1\n") == 0);
 	CHECK(fake_sysfs_print(rig->dir, FAKE_PROC "/99999999999/vram_4096", "1\n") == 0);
-	CHECK(hw_kfd.use(rig->hw, uses, 8) == 2 && row_is(&uses[0], 7, A, 2, 0, 0));
+	CHECK(hw_uses(rig->hw, uses, 8) == 2 && row_is(&uses[0], 7, A, 2, 0, 0));
 }
 
 TEST_WITH(process_on_too_many_gpus_is_truncated, struct rig *rig)
@@ -156,7 +156,7 @@ TEST_WITH(process_on_too_many_gpus_is_truncated, struct rig *rig)
 		CHECK(fake_sysfs_vram(rig->dir, 7, 5000 + i, 1) == 0);
 		CHECK(fake_sysfs_queue(rig->dir, 7, i, 6000 + i, 0) == 0);
 	}
-	CHECK(hw_kfd.use(rig->hw, NULL, 0) == 256);
+	CHECK(hw_uses(rig->hw, NULL, 0) == 256);
 }
 
 static void make_many(struct rig *rig, const char *where, unsigned n)
@@ -184,11 +184,11 @@ TEST_WITH(however_many_processes_queues_and_files_there_are_they_are_read, struc
 		CHECK(fake_sysfs_write(rig->dir, file, "", 0) == 0);
 	}
 	CHECK(fake_sysfs_queue(rig->dir, 7, 1, B, 0) == 0);
-	CHECK(hw_kfd.use(rig->hw, uses, 2) == 2);
+	CHECK(hw_uses(rig->hw, uses, 2) == 2);
 	CHECK(row_is(&uses[0], 7, B, 1, 0, 0) && row_is(&uses[1], 6000, A, 1, 0, 0));
 	CHECK(fake_sysfs_remove(rig->dir, FAKE_PROC) == 0);
 	CHECK(fake_sysfs_print(rig->dir, FAKE_PROC, "file") == 0);
-	CHECK(hw_kfd.use(rig->hw, NULL, 0) == -ENOTDIR);
+	CHECK(hw_uses(rig->hw, NULL, 0) == -ENOTDIR);
 }
 
 static int list_all(struct rig *rig, struct hw_pid **ret)
@@ -196,7 +196,7 @@ static int list_all(struct rig *rig, struct hw_pid **ret)
 	struct hw_listing *listing = NULL;
 	unsigned steps = UINT_MAX;
 
-	return hw_kfd.processes(rig->hw, &listing, &steps, ret);
+	return hw_processes(rig->hw, &listing, &steps, ret);
 }
 
 TEST_WITH(processes_are_listed_by_pid_with_what_tells_them_apart, struct rig *rig)
@@ -226,7 +226,7 @@ static int read_in_parts(struct rig *rig, pid_t pid, struct hw_process **process
 	while (r == -EAGAIN) {
 		unsigned steps = part;
 
-		r = hw_kfd.read(rig->hw, pid, process, &steps, ret);
+		r = hw_read(rig->hw, pid, process, &steps, ret);
 		*ret_steps += steps;
 		++*ret_times;
 	}
@@ -253,8 +253,8 @@ TEST_WITH(process_is_read_in_parts_and_known_queues_are_not_read_again, struct r
 	CHECK(read_in_parts(rig, 7, &process, 64, &uses, &times, &steps) == 2 && times == 1);
 	CHECK(row_is(&uses[0], 7, A, 41, 0, 4096) && row_is(&uses[1], 7, B, 59, 1, 0));
 	CHECK(steps < 64);
-	hw_kfd.forget(process);
-	hw_kfd.forget(NULL);
+	hw_forget(process);
+	hw_forget(NULL);
 }
 
 TEST_WITH(process_that_changes_or_ends_while_it_is_read_in_parts_leaves_what_is_there,
@@ -266,26 +266,26 @@ TEST_WITH(process_that_changes_or_ends_while_it_is_read_in_parts_leaves_what_is_
 
 	for (unsigned i = 0; i < 100; i++)
 		CHECK(fake_sysfs_queue(rig->dir, 7, i, A, 0) == 0);
-	CHECK(hw_kfd.read(rig->hw, 7, &process, &steps, &uses) == -EAGAIN);
+	CHECK(hw_read(rig->hw, 7, &process, &steps, &uses) == -EAGAIN);
 	for (unsigned i = 0; i < 100; i += 2)
 		CHECK(fake_sysfs_queue_gone(rig->dir, 7, i) == 0);
 	steps = 10;
-	CHECK(hw_kfd.read(rig->hw, 7, &process, &steps, &uses) == -EAGAIN);
+	CHECK(hw_read(rig->hw, 7, &process, &steps, &uses) == -EAGAIN);
 	steps = 1000;
-	CHECK(hw_kfd.read(rig->hw, 7, &process, &steps, &uses) == 1);
+	CHECK(hw_read(rig->hw, 7, &process, &steps, &uses) == 1);
 	CHECK(uses[0].queues >= 50 && uses[0].queues < 100);
 	steps = 1000; /* those that had gone are not known */
-	CHECK(hw_kfd.read(rig->hw, 7, &process, &steps, &uses) == 1 && uses[0].queues == 50);
+	CHECK(hw_read(rig->hw, 7, &process, &steps, &uses) == 1 && uses[0].queues == 50);
 
 	CHECK(fake_sysfs_queue(rig->dir, 7, 500, B, 0) == 0);
 	steps = 1;
-	CHECK(hw_kfd.read(rig->hw, 7, &process, &steps, &uses) == -EAGAIN);
+	CHECK(hw_read(rig->hw, 7, &process, &steps, &uses) == -EAGAIN);
 	CHECK(fake_sysfs_process_gone(rig->dir, 7) == 0);
 	steps = 1000; /* what was listed of it before is that of the moment before */
-	CHECK(hw_kfd.read(rig->hw, 7, &process, &steps, &uses) <= 1);
+	CHECK(hw_read(rig->hw, 7, &process, &steps, &uses) <= 1);
 	steps = 1000;
-	CHECK(hw_kfd.read(rig->hw, 7, &process, &steps, &uses) == 0);
-	hw_kfd.forget(process);
+	CHECK(hw_read(rig->hw, 7, &process, &steps, &uses) == 0);
+	hw_forget(process);
 }
 
 static unsigned count_descriptors(void)
@@ -308,15 +308,15 @@ TEST_WITH(listing_of_queues_takes_the_steps_that_it_may_and_can_be_left, struct 
 	CHECK(fake_sysfs_queue(rig->dir, 7, 4001, A, 0) == 0);
 	for (unsigned i = 0; i < 3; i++) { /* never so far that a queue is read */
 		steps = 8;
-		CHECK(hw_kfd.read(rig->hw, 7, &process, &steps, &uses) == -EAGAIN);
+		CHECK(hw_read(rig->hw, 7, &process, &steps, &uses) == -EAGAIN);
 		CHECK(steps <= 8 && count_descriptors() > before);
 	}
-	hw_kfd.leave(process);
-	hw_kfd.leave(NULL);
+	hw_leave(process);
+	hw_leave(NULL);
 	CHECK(count_descriptors() == before);
 	CHECK(read_in_parts(rig, 7, &process, 8, &uses, &times, &steps) == 1 && times > 60);
 	CHECK(row_is(&uses[0], 7, A, 1, 0, 0) && count_descriptors() == before);
-	hw_kfd.forget(process);
+	hw_forget(process);
 }
 
 TEST_WITH(processes_are_listed_in_parts, struct rig *rig)
@@ -327,14 +327,14 @@ TEST_WITH(processes_are_listed_in_parts, struct rig *rig)
 	int r;
 
 	make_many(rig, FAKE_PROC, 1000);
-	while ((r = hw_kfd.processes(rig->hw, &listing, &steps, &pids)) == -EAGAIN)
+	while ((r = hw_processes(rig->hw, &listing, &steps, &pids)) == -EAGAIN)
 		times++, steps = 1;
 	CHECK(r == 1000 && times > 10 && !listing && pids[999].pid == 1000);
 	free(pids);
 	steps = 1;
-	CHECK(hw_kfd.processes(rig->hw, &listing, &steps, &pids) == -EAGAIN && listing);
-	hw_kfd.end_listing(listing);
-	hw_kfd.end_listing(NULL);
+	CHECK(hw_processes(rig->hw, &listing, &steps, &pids) == -EAGAIN && listing);
+	hw_end_listing(listing);
+	hw_end_listing(NULL);
 }
 
 TEST_WITH(gpus_that_cannot_be_read_for_want_of_descriptors_are_an_error, struct rig *rig)
@@ -366,7 +366,7 @@ TEST_WITH(processes_that_cannot_be_read_for_want_of_descriptors_are_an_error, st
 	do {
 		struct rlimit before = leave_fds(n++);
 
-		r = hw_kfd.use(rig->hw, uses, 8);
+		r = hw_uses(rig->hw, uses, 8);
 		CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
 		CHECK(r == -EMFILE || (r == 1 && row_is(&uses[0], 7, A, 1, 0, 4096)));
 	} while (r < 0);

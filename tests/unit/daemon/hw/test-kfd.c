@@ -273,9 +273,9 @@ TEST_WITH(short_array_of_gpus_returns_the_full_number, struct rig *rig)
 	CHECK(kfd_rig_list(rig) == 2 && rig->diagnostics.n == 0);
 	CHECK(strcmp(rig->gpus[0].device, "vega20 (1002:66af)") == 0);
 	CHECK(strcmp(rig->gpus[1].device, "gfx1201 (1002:7550)") == 0);
-	CHECK(hw_kfd.list(rig->hw, &one, 1, &rig->diagnostics) == 2);
+	CHECK(hw_list(rig->hw, &one, 1, &rig->diagnostics) == 2);
 	CHECK(strcmp(one.name, "0000:03:00.0") == 0);
-	CHECK(hw_kfd.list(rig->hw, NULL, 0, &rig->diagnostics) == 2);
+	CHECK(hw_list(rig->hw, NULL, 0, &rig->diagnostics) == 2);
 }
 
 TEST(scheduler_and_process_limit_are_read_from_module_parameters)
@@ -359,7 +359,7 @@ TEST_WITH(gpu_may_appear_on_a_machine_without_one, struct rig *rig)
 	CHECK(kfd_rig_list(rig) == 0 && rig->diagnostics.n == 0);
 	CHECK(fake_sysfs_remove(rig->dir, "class") == 0);
 	CHECK(kfd_rig_list(rig) == 0 && kfd_rig_says(rig, FAKE_TOPOLOGY, "loaded"));
-	CHECK(!diagnostics_have_errors(&rig->diagnostics) && hw_kfd.use(rig->hw, NULL, 0) == 0);
+	CHECK(!diagnostics_have_errors(&rig->diagnostics) && hw_uses(rig->hw, NULL, 0) == 0);
 	CHECK(fake_sysfs_build(rig->dir, &info, 1) == 0);
 	CHECK(kfd_rig_list(rig) == 1 && rig->diagnostics.n == 0);
 }
@@ -371,22 +371,22 @@ TEST_WITH(generation_changes_with_the_gpus, struct rig *rig)
 
 	strcpy(infos[1].name, "0000:04:00.0");
 	kfd_rig_start(rig, infos, 1);
-	first = hw_kfd.generation(rig->hw);
-	CHECK(first != UINT64_MAX && hw_kfd.generation(rig->hw) == first);
+	first = hw_generation(rig->hw);
+	CHECK(first != UINT64_MAX && hw_generation(rig->hw) == first);
 	CHECK(fake_sysfs_build(rig->dir, infos, 2) == 0);
-	second = hw_kfd.generation(rig->hw);
+	second = hw_generation(rig->hw);
 	CHECK(second != UINT64_MAX && second != first);
 
 	CHECK(fake_sysfs_write(rig->dir, FAKE_TOPOLOGY "/generation_id", "4294967295\n", 11) == 0);
-	CHECK(hw_kfd.generation(rig->hw) != UINT64_MAX);
+	CHECK(hw_generation(rig->hw) != UINT64_MAX);
 	CHECK(fake_sysfs_write(rig->dir, FAKE_TOPOLOGY "/generation_id", "4294967296\n", 11) == 0);
-	CHECK(hw_kfd.generation(rig->hw) == UINT64_MAX);
+	CHECK(hw_generation(rig->hw) == UINT64_MAX);
 	for (size_t i = 0; i < ARRAY_SIZE(intruders); i++) {
 		in_place_of(rig, FAKE_TOPOLOGY "/generation_id", intruders[i]);
-		CHECK(hw_kfd.generation(rig->hw) == UINT64_MAX);
+		CHECK(hw_generation(rig->hw) == UINT64_MAX);
 	}
 	CHECK(fake_sysfs_remove(rig->dir, "class") == 0);
-	CHECK(hw_kfd.generation(rig->hw) == UINT64_MAX); /* driver not loaded */
+	CHECK(hw_generation(rig->hw) == UINT64_MAX); /* driver not loaded */
 }
 
 TEST_WITH(generation_changes_when_the_driver_is_reloaded, struct rig *rig)
@@ -396,14 +396,14 @@ TEST_WITH(generation_changes_when_the_driver_is_reloaded, struct rig *rig)
 	uint64_t first;
 
 	kfd_rig_start(rig, &info, 1);
-	first = hw_kfd.generation(rig->hw);
+	first = hw_generation(rig->hw);
 	put_path(rig, FAKE_TOPOLOGY, topology, sizeof(topology));
 	put_path(rig, "before", before, sizeof(before));
 	CHECK(rename(topology, before) == 0); /* keeps its inode from being reused */
 	CHECK(fake_sysfs_build(rig->dir, &info, 1) == 0);
-	CHECK(kfd_rig_list(rig) == 1 && hw_kfd.generation(rig->hw) != first);
+	CHECK(kfd_rig_list(rig) == 1 && hw_generation(rig->hw) != first);
 	CHECK(fake_sysfs_remove(rig->dir, FAKE_TOPOLOGY) == 0);
-	CHECK(rename(before, topology) == 0 && hw_kfd.generation(rig->hw) == first);
+	CHECK(rename(before, topology) == 0 && hw_generation(rig->hw) == first);
 }
 
 TEST(sysfs_that_is_no_directory_is_refused)
@@ -420,10 +420,10 @@ TEST(sysfs_that_is_no_directory_is_refused)
 	longer[sizeof(longer) - 1] = '\0';
 	CHECK(hw_kfd_open(longer, &hw, &diagnostics) == -ENAMETOOLONG && !hw);
 	diagnostics_done(&diagnostics);
-	hw_kfd.close(NULL);
+	hw_close(NULL);
 
 	CHECK(hw_kfd_open("/sys", &hw, &diagnostics) == 0); /* the real /sys of this machine */
-	hw_kfd.close(hw);
+	hw_close(hw);
 	diagnostics_done(&diagnostics);
 }
 

@@ -29,15 +29,15 @@ TEST(simulated_cards_have_consecutive_addresses_and_no_use)
 	struct hw *hw;
 
 	CHECK(hw_simulated_new(cards, partitions, 2, &hw) == 0);
-	CHECK(hw_simulated.list(hw, gpus, 4, &diagnostics) == 2 && diagnostics.n == 0);
+	CHECK(hw_list(hw, gpus, 4, &diagnostics) == 2 && diagnostics.n == 0);
 	CHECK(strcmp(gpus[0].name, "0000:03:00.0") == 0 && gpus[0].kfd_gpu_id == 0);
 	CHECK(strcmp(gpus[1].name, "0000:04:00.0") == 0 && gpus[1].gfx_target == 90010);
 	CHECK(memcmp(&gpus[1].geometry, &cards[1].geometry, sizeof(gpus[1].geometry)) == 0);
 	CHECK(strcmp(gpus[1].device, "card") == 0 && gpus[1].queue_slots == 24);
-	CHECK(hw_simulated.use(hw, NULL, 0) == 0);
-	CHECK(hw_simulated.generation(hw) != UINT64_MAX); /* and it never changes */
-	CHECK(hw_simulated.generation(hw) == hw_simulated.generation(hw));
-	hw_simulated.close(hw);
+	CHECK(hw_uses(hw, NULL, 0) == 0);
+	CHECK(hw_generation(hw) != UINT64_MAX); /* and it never changes */
+	CHECK(hw_generation(hw) == hw_generation(hw));
+	hw_close(hw);
 }
 
 TEST(partitioned_card_is_several_gpus)
@@ -48,14 +48,14 @@ TEST(partitioned_card_is_several_gpus)
 	struct hw *hw;
 
 	CHECK(hw_simulated_new(cards, partitions, 3, &hw) == 0);
-	CHECK(hw_simulated.list(hw, gpus, 10, &diagnostics) == 10);
+	CHECK(hw_list(hw, gpus, 10, &diagnostics) == 10);
 	CHECK(strcmp(gpus[1].name, "0000:04:00.0/0") == 0);
 	CHECK(strcmp(gpus[8].name, "0000:04:00.0/7") == 0);
 	CHECK(strcmp(gpus[9].name, "0000:05:00.0") == 0);
 	for (int i = 1; i < 10; i++)
 		CHECK(strcmp(gpus[i - 1].name, gpus[i].name) < 0);
-	CHECK(hw_simulated.list(hw, gpus, 1, &diagnostics) == 10);
-	hw_simulated.close(hw);
+	CHECK(hw_list(hw, gpus, 1, &diagnostics) == 10);
+	hw_close(hw);
 }
 
 TEST(invalid_card_is_refused)
@@ -78,7 +78,7 @@ TEST(machine_without_cards_has_no_gpu)
 	struct hw *hw;
 
 	CHECK(hw_simulated_new(NULL, NULL, 0, &hw) == 0);
-	CHECK(hw_simulated.list(hw, NULL, 0, &diagnostics) == 0 && diagnostics.n == 0);
-	hw_simulated.close(hw);
-	hw_simulated.close(NULL);
+	CHECK(hw_list(hw, NULL, 0, &diagnostics) == 0 && diagnostics.n == 0);
+	hw_close(hw);
+	hw_close(NULL);
 }

@@ -260,11 +260,11 @@ static int list_gpus(long allocations)
 	lack_left = allocations;
 	r = hw_kfd_open(scratch.path, &hw, &diagnostics);
 	if (r >= 0)
-		r = n = hw_kfd.list(hw, gpus, 4, &diagnostics);
+		r = n = hw_list(hw, gpus, 4, &diagnostics);
 	if (r >= 0)
-		r = used = hw_kfd.use(hw, uses, 4);
+		r = used = hw_uses(hw, uses, 4);
 	CHECK(r < 0 || (n == 2 && used == 2 && uses[0].queues + uses[1].queues == 1));
-	hw_kfd.close(hw);
+	hw_close(hw);
 	return failed(r < 0 ? r : 0, &diagnostics);
 }
 
@@ -290,7 +290,7 @@ static int simulate(long allocations)
 	lack_left = allocations;
 	r = hw_simulated_new(&gpu, &one, 1, &hw);
 	CHECK((r == 0) == (hw != NULL));
-	hw_simulated.close(hw);
+	hw_close(hw);
 	return r;
 }
 
