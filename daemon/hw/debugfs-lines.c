@@ -76,12 +76,25 @@ bool lines_decimal(const struct lines *lines, const char **at, uint32_t *ret)
 	return true;
 }
 
-bool lines_gpu_id(const struct lines *lines, const char *at, uint32_t *ret)
+bool lines_node(const struct lines *lines, uint32_t *ret)
 {
+	static const char before[] = ", gpu_id ";
 	const char *end = lines->line + lines->length;
+	const char *at = memmem(lines->line, lines->length, before, strlen(before));
 
+	if (!at)
+		return false;
+	at += strlen(before);
 	return end - at >= 2 && end - at <= 9 && end[-1] == ':' &&
 	       lines_hex(at, (size_t)(end - at - 1), ret);
+}
+
+const struct gpu_info *lines_gpu(const struct lines *lines, uint32_t id)
+{
+	for (size_t i = 0; id != 0 && i < lines->n_gpus; i++)
+		if (lines->gpus[i].kfd_gpu_id == id)
+			return &lines->gpus[i];
+	return NULL;
 }
 
 bool lines_words(const struct lines *lines, const char *at, uint32_t *ret, unsigned max,

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/mask/gpu-info.h"
 #include "util/base.h"
 
 struct lines {
@@ -14,6 +15,9 @@ struct lines {
 	const char *line;     /* the present line, without its newline */
 	size_t length;
 	size_t number; /* of the present line, from 1, in the whole text */
+
+	const struct gpu_info *gpus; /* that the text may name */
+	size_t n_gpus;
 
 	const char *name; /* of the file, in sentences */
 	char *why;
@@ -36,8 +40,11 @@ bool lines_hex(const char *text, size_t n, uint32_t *ret);
 /* Parses a decimal number at *at, moves *at behind it. false: no digit, or above INT32_MAX. */
 bool lines_decimal(const struct lines *lines, const char **at, uint32_t *ret);
 
-/* Parses the rest of the line from `at`: "HEX:", a GPU id of up to 8 digits. */
-bool lines_gpu_id(const struct lines *lines, const char *at, uint32_t *ret);
+/* Parses the line "Node N, gpu_id ID:", with an id of up to 8 hexadecimal digits. */
+bool lines_node(const struct lines *lines, uint32_t *ret);
+
+/* The GPU with this id; NULL: none, as 0 is no id. */
+const struct gpu_info *lines_gpu(const struct lines *lines, uint32_t id);
 
 /* Parses " WORD" as often as it follows, each of 8 digits, until the end of the line. */
 bool lines_words(const struct lines *lines, const char *at, uint32_t *ret, unsigned max,

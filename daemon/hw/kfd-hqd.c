@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "hw/kfd-hqd.h"
+#include "hw/kfd-queues-private.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "hw/debugfs-lines.h"
 #include "util/grow.h"
 
 /*
@@ -21,36 +20,12 @@ enum { ACTIVE = 2, VMID = 3, QUEUE_PRIORITY = 6, DOORBELL_CONTROL = 15, NEEDED }
 #define RING_ENABLED 1U
 #define RING_VMID(control) ((control) >> 24 & 0xf)
 #define DOORBELL_ENABLED (1U << 28)
-#define RING_NEEDED_MAX 23U
 
 #define ENGINE_REGISTERS_GFX8 4U
 #define DOORBELL_OFFSET 0x0ffffffcU
 #define ROW_WORDS 8U
 #define NUMBER_MAX 16U /* pipes of a GPU, slots of a pipe or of an SDMA engine: more than any has */
 #define ENGINES_MAX 64U
-
-enum kind { NO_NODE, NO_SLOT, SLOT, IGNORED };
-
-struct hqd_parser {
-	struct lines lines;
-	const struct gpu_info *gpus;
-	size_t n_gpus;
-	uint64_t listed; /* bit i: gpus[i] was listed */
-
-	enum kind kind;
-	const struct gpu_info *gpu; /* of the node; NULL: ignored */
-	uint32_t inst;              /* as printed, of the last slot */
-	struct queue_slot slot;     /* the present one, or the last one of the node */
-	bool any;                   /* the node has had a slot */
-
-	unsigned skip;   /* registers before CP_MQD_BASE_ADDR */
-	unsigned needed; /* behind these */
-	unsigned n_registers;
-	uint32_t address, registers[RING_NEEDED_MAX];
-
-	struct queue_slot *slots;
-	size_t n;
-};
 
 static int add_slot(struct hqd_parser *parser)
 {
@@ -90,8 +65,7 @@ static void set_ring(struct hqd_parser *parser)
 	parser->slot.doorbell = parser->registers[doorbell.word] & doorbell.bits;
 }
 
-/* Ends the present slot: it must be complete. */
-static int end_slot(struct hqd_parser *parser)
+int hqd_end_slot(struct hqd_parser *parser)
 {
 	const uint32_t *registers = parser->registers;
 
@@ -124,25 +98,23 @@ static int end_slot(struct hqd_parser *parser)
 /* "Node N, gpu_id ID:" */
 static int take_node(struct hqd_parser *parser)
 {
-	const char *id = memmem(parser->lines.line, parser->lines.length, ", gpu_id ", 9);
-	uint32_t gpu;
+	const struct gpu_info *gpu;
+	uint32_t id;
 
-	if (!id || !lines_gpu_id(&parser->lines, id + 9, &gpu))
+	if (!lines_node(&parser->lines, &id))
 		return lines_refuse_line(&parser->lines, "invalid id of a GPU");
-	parser->gpu = NULL;
-	for (size_t i = 0; i < parser->n_gpus && gpu != 0; i++) {
-		if (parser->gpus[i].kfd_gpu_id != gpu)
-			continue;
-		if (i < 64 && parser->listed >> i & 1)
+	gpu = lines_gpu(&parser->lines, id);
+	if (gpu && gpu - parser->lines.gpus < 64) {
+		uint64_t bit = bit_u64((size_t)(gpu - parser->lines.gpus));
+
+		if (parser->listed & bit)
 			return lines_refuse_line(&parser->lines, "a GPU is listed twice");
-		parser->listed |= i < 64 ? UINT64_C(1) << i : 0;
-		parser->gpu = codec_knows_descriptor(parser->gpus[i].gfx_target) ? &parser->gpus[i]
-										 : NULL;
-		break;
+		parser->listed |= bit;
 	}
-	parser->kind = parser->gpu ? NO_SLOT : IGNORED;
+	parser->gpu = gpu && codec_knows_descriptor(gpu->gfx_target) ? gpu : NULL;
+	parser->kind = parser->gpu ? NO_SLOT : IGNORED_SLOT;
 	parser->any = false;
-	parser->slot = (struct queue_slot){ .kfd_gpu_id = gpu };
+	parser->slot = (struct queue_slot){ .kfd_gpu_id = id };
 	return 0;
 }
 
@@ -216,7 +188,7 @@ static int take_ring(struct hqd_parser *parser)
 		return lines_refuse_line(&parser->lines,
 					 "an SDMA engine above 63, or a slot above 15");
 	if (!parser->gpu) {
-		parser->kind = IGNORED;
+		parser->kind = IGNORED_SLOT;
 		return 0;
 	}
 	parser->slot = (struct queue_slot){
@@ -260,7 +232,7 @@ static int take_heading(struct hqd_parser *parser)
 					      " Device is stopped" };
 	int r;
 
-	r = end_slot(parser);
+	r = hqd_end_slot(parser);
 	if (r < 0)
 		return r;
 	if (lines_start_with(&parser->lines, "Node "))
@@ -274,7 +246,7 @@ static int take_heading(struct hqd_parser *parser)
 		return take_ring(parser);
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		if (lines_start_with(&parser->lines, others[i])) {
-			parser->kind = IGNORED;
+			parser->kind = IGNORED_SLOT;
 			return 0;
 		}
 	return lines_refuse_line(&parser->lines, "expected a node, a slot or registers");
@@ -305,7 +277,7 @@ static int take_row(struct hqd_parser *parser)
 	unsigned n;
 	int r = 0;
 
-	if (parser->kind != SLOT && parser->kind != IGNORED)
+	if (parser->kind != SLOT && parser->kind != IGNORED_SLOT)
 		return lines_refuse_line(&parser->lines, "registers without a slot");
 	if (end - at < 9 || !lines_hex(at, 8, &address) || at[8] != ':' ||
 	    !lines_words(&parser->lines, at + 9, words, ROW_WORDS, &n) || n == 0)
@@ -315,46 +287,7 @@ static int take_row(struct hqd_parser *parser)
 	return r;
 }
 
-int hqd_parser_feed(struct hqd_parser *parser, const char *text, size_t size, char *why,
-		    size_t why_size)
+int hqd_line(struct hqd_parser *parser)
 {
-	int r = lines_feed(&parser->lines, text, size, "kfd/hqds", why, why_size);
-
-	while (r >= 0 && lines_next(&parser->lines))
-		r = lines_start_with(&parser->lines, "    ") ? take_row(parser)
-							     : take_heading(parser);
-	return r;
-}
-
-int hqd_parser_end(struct hqd_parser *parser, struct queue_slot **ret, size_t *ret_n, char *why,
-		   size_t why_size)
-{
-	int r = lines_feed(&parser->lines, "", 0, "kfd/hqds", why, why_size);
-
-	if (r >= 0)
-		r = end_slot(parser);
-	if (r < 0)
-		return r;
-	*ret = TAKE_PTR(parser->slots);
-	*ret_n = parser->n;
-	return 0;
-}
-
-struct hqd_parser *hqd_parser_new(const struct gpu_info *gpus, size_t n_gpus)
-{
-	struct hqd_parser *parser = calloc(1, sizeof(*parser));
-
-	if (parser) {
-		parser->gpus = gpus;
-		parser->n_gpus = n_gpus;
-	}
-	return parser;
-}
-
-struct hqd_parser *hqd_parser_free(struct hqd_parser *parser)
-{
-	if (parser)
-		free(parser->slots);
-	free(parser);
-	return NULL;
+	return lines_start_with(&parser->lines, "    ") ? take_row(parser) : take_heading(parser);
 }

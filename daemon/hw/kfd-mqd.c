@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "hw/kfd-mqd.h"
+#include "hw/kfd-queues-private.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,8 +8,6 @@
 
 #include "util/base.h"
 #include "core/policy/class.h"
-#include "hw/debugfs-lines.h"
-#include "hw/kfd-hqd.h"
 #include "util/grow.h"
 
 /*
@@ -32,40 +30,6 @@ enum { SE0 = 23, SE2 = 26, SE4_GFX9 = 39, SE4_GFX11 = 44 };
 #define DOORBELL_CONTROL 143U
 #define DOORBELL_OFFSET 0x0ffffffcU
 #define MAP_QUEUES 0xa2U
-
-enum kind {
-	NO_PROCESS, /* the next line must be a process */
-	NO_QUEUE,
-	COMPUTE,
-	SDMA,
-	IGNORED,
-	RUN_LIST,
-};
-
-struct mqd_parser {
-	struct lines lines;
-
-	const struct gpu_info *gpus;
-	size_t n_gpus;
-	bool sdma; /* wanted */
-
-	enum kind kind;
-	pid_t pid;
-	const struct gpu_info *gpu; /* of a COMPUTE or SDMA queue */
-	unsigned xcc;
-	uint32_t offset; /* of the next row */
-	uint32_t words[CUSET_PAIRS];
-	unsigned priority;
-	uint32_t doorbell;
-
-	uint32_t opcode;      /* of the packet of a run list */
-	unsigned index, left; /* words of it that were read, and that follow */
-	uint64_t *active;     /* queues on run lists: GPU id and doorbell */
-	size_t n_active;
-
-	struct observed_mask *seen;
-	size_t n;
-};
 
 /* ---- headings ------------------------------------------------------------------------ */
 
@@ -93,14 +57,6 @@ static bool device_of(const struct mqd_parser *parser, const char *heading, uint
 	return n > 0 && (n == 1 || number[0] != '0') && lines_hex(number, n, ret);
 }
 
-static const struct gpu_info *find_gpu(const struct mqd_parser *parser, uint32_t id)
-{
-	for (size_t i = 0; id != 0 && i < parser->n_gpus; i++)
-		if (parser->gpus[i].kfd_gpu_id == id)
-			return &parser->gpus[i];
-	return NULL;
-}
-
 #define COMPUTE_HEADING "  Compute queue on device "
 #define SDMA_HEADING "  SDMA queue on device "
 
@@ -110,7 +66,7 @@ static int take_compute(struct mqd_parser *parser)
 
 	if (!device_of(parser, COMPUTE_HEADING, &id))
 		return lines_refuse_line(&parser->lines, "invalid id of a GPU");
-	parser->gpu = find_gpu(parser, id);
+	parser->gpu = lines_gpu(&parser->lines, id);
 	parser->kind = parser->gpu && codec_knows_descriptor(parser->gpu->gfx_target) ? COMPUTE
 										      : IGNORED;
 	parser->xcc = 0;
@@ -126,7 +82,7 @@ static int take_sdma(struct mqd_parser *parser)
 
 	if (!device_of(parser, SDMA_HEADING, &id))
 		return lines_refuse_line(&parser->lines, "invalid id of a GPU");
-	parser->gpu = find_gpu(parser, id);
+	parser->gpu = lines_gpu(&parser->lines, id);
 	parser->kind = parser->sdma && parser->gpu &&
 				       codec_knows_descriptor(parser->gpu->gfx_target)
 			       ? SDMA
@@ -296,12 +252,11 @@ static int end_queue(struct mqd_parser *parser)
 /* "Node N, gpu_id ID:" */
 static int take_node(struct mqd_parser *parser)
 {
-	const char *id = memmem(parser->lines.line, parser->lines.length, ", gpu_id ", 9);
-	uint32_t gpu;
+	uint32_t id;
 
-	if (!id || !lines_gpu_id(&parser->lines, id + 9, &gpu))
+	if (!lines_node(&parser->lines, &id))
 		return lines_refuse_line(&parser->lines, "invalid id of a GPU");
-	parser->gpu = find_gpu(parser, gpu);
+	parser->gpu = lines_gpu(&parser->lines, id);
 	parser->kind = RUN_LIST;
 	parser->left = 0;
 	return 0;
@@ -405,54 +360,18 @@ static int take_heading(struct mqd_parser *parser)
 				 "expected a process, a queue or a row of a descriptor");
 }
 
-int mqd_parser_feed(struct mqd_parser *parser, const char *text, size_t size, char *why,
-		    size_t why_size)
+int mqd_line(struct mqd_parser *parser)
 {
-	int r = lines_feed(&parser->lines, text, size, "kfd/mqds", why, why_size);
-
-	while (r >= 0 && lines_next(&parser->lines)) {
-		if (parser->kind == RUN_LIST && lines_start_with(&parser->lines, "  "))
-			r = take_list(parser);
-		else
-			r = lines_start_with(&parser->lines, "    ") ? take_row(parser)
-								     : take_heading(parser);
-	}
-	return r;
+	if (parser->kind == RUN_LIST && lines_start_with(&parser->lines, "  "))
+		return take_list(parser);
+	return lines_start_with(&parser->lines, "    ") ? take_row(parser) : take_heading(parser);
 }
 
-int mqd_parser_end(struct mqd_parser *parser, struct observed_mask **ret, size_t *ret_n, char *why,
-		   size_t why_size)
+int mqd_end(struct mqd_parser *parser)
 {
-	int r = lines_feed(&parser->lines, "", 0, "kfd/mqds", why, why_size);
+	int r = end_queue(parser);
 
 	if (r >= 0)
-		r = end_queue(parser);
-	if (r < 0)
-		return r;
-	set_active(parser);
-	*ret = TAKE_PTR(parser->seen);
-	*ret_n = parser->n;
-	return 0;
-}
-
-struct mqd_parser *mqd_parser_new(const struct gpu_info *gpus, size_t n_gpus, bool sdma)
-{
-	struct mqd_parser *parser = calloc(1, sizeof(*parser));
-
-	if (parser) {
-		parser->gpus = gpus;
-		parser->n_gpus = n_gpus;
-		parser->sdma = sdma;
-	}
-	return parser;
-}
-
-struct mqd_parser *mqd_parser_free(struct mqd_parser *parser)
-{
-	if (parser) {
-		free(parser->active);
-		free(parser->seen);
-	}
-	free(parser);
-	return NULL;
+		set_active(parser);
+	return r;
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "observe/observe.h"
-#include "hw/kfd-mqd.h"
+#include "hw/kfd-queues.h"
 #include "protocol/protocol.h"
 
 /* To print a process the kernel takes the mutex that creating its queues needs: two reads are at
@@ -26,8 +26,8 @@
 
 struct descriptors {
 	struct probe *probe;
-	struct mqd_parser *parser; /* of the text that is being read; NULL: none */
-	struct gpu_info *gpus;     /* for the parser */
+	struct queue_parser *parser; /* of the text that is being read; NULL: none */
+	struct gpu_info *gpus;       /* for the parser */
 	size_t n_gpus;
 	uint64_t usec;       /* when the last read was started */
 	uint64_t until_usec; /* requests wait for the first read; 0: it has ended */
@@ -69,7 +69,7 @@ static void end_first(struct daemon *daemon)
 
 static void end_text(struct daemon *daemon)
 {
-	daemon->descriptors->parser = mqd_parser_free(daemon->descriptors->parser);
+	daemon->descriptors->parser = queue_parser_free(daemon->descriptors->parser);
 	free(daemon->descriptors->gpus);
 	daemon->descriptors->gpus = NULL;
 	probe_cancel(daemon->descriptors->probe);
@@ -119,7 +119,7 @@ static int begin_text(struct daemon *daemon)
 	struct gpu_info *gpus = scan_present_gpus(daemon, n);
 
 	daemon->descriptors->gpus = gpus;
-	daemon->descriptors->parser = gpus ? mqd_parser_new(gpus, *n, false) : NULL;
+	daemon->descriptors->parser = gpus ? queue_parser_new(gpus, *n, false) : NULL;
 	return daemon->descriptors->parser ? 0 : -ENOMEM;
 }
 
@@ -143,12 +143,12 @@ static int ask(struct daemon *daemon)
 
 static int end_parser(struct daemon *daemon, char *why, size_t size)
 {
-	_cleanup_(freep) struct observed_mask *rows = NULL;
-	size_t n;
-	int r = mqd_parser_end(daemon->descriptors->parser, &rows, &n, why, size);
+	struct queue_text read = { 0 };
+	int r = queue_parser_end(daemon->descriptors->parser, &read, why, size);
 
 	if (r >= 0 && !daemon->descriptors->outdated)
-		compare(daemon, rows, n);
+		compare(daemon, read.queues, read.n_queues);
+	free(read.queues);
 	return r;
 }
 
@@ -157,7 +157,7 @@ static int on_piece(void *userdata, const char *text, size_t size, char *why, si
 	struct daemon *daemon = userdata;
 
 	probe_go_on(daemon->descriptors->probe);
-	return mqd_parser_feed(daemon->descriptors->parser, text, size, why, why_size);
+	return queue_parser_feed(daemon->descriptors->parser, text, size, why, why_size);
 }
 
 /* What was observed before stays in force. */

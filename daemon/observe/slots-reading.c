@@ -11,25 +11,19 @@
 #include <string.h>
 
 #include "observe/observe.h"
-#include "hw/kfd-hqd.h"
-#include "hw/kfd-mqd.h"
+#include "hw/kfd-queues.h"
 #include "protocol/protocol.h"
 #include "sys/process.h"
 
 struct slots {
 	struct probe *probe;
-	struct hqd_parser *slot_parser; /* of the text that is being read; NULL: none */
-	struct mqd_parser *queue_parser;
-	struct gpu_info *gpus; /* for the parsers */
-	bool slots_ended;      /* the queues follow */
-	bool pending;          /* a reading has been started and has not ended */
-	uint64_t usec;         /* of the last reading; 0: none */
-	int error;             /* of the last reading, with the sentence */
+	struct queue_parser *parser; /* of the text that is being read; NULL: none */
+	struct gpu_info *gpus;       /* for the parser */
+	bool pending;                /* a reading has been started and has not ended */
+	uint64_t usec;               /* of the last reading; 0: none */
+	int error;                   /* of the last reading, with the sentence */
 	char why[256];
-	struct queue_slot *list;
-	size_t n;
-	struct observed_mask *queues; /* that were read with the slots */
-	size_t n_queues;
+	struct queue_text read;
 };
 
 #define MAX_AGE_USEC UINT64_C(1000000)
@@ -40,18 +34,16 @@ struct slots {
 
 static void forget(struct daemon *daemon)
 {
-	free(daemon->slots->list);
-	free(daemon->slots->queues);
-	daemon->slots->list = NULL;
-	daemon->slots->queues = NULL;
-	daemon->slots->n = daemon->slots->n_queues = 0;
+	free(daemon->slots->read.slots);
+	free(daemon->slots->read.queues);
+	daemon->slots->read = (struct queue_text){ 0 };
 }
 
 /* The lease and the command of the process in each slot. */
 static void name_processes(struct daemon *daemon)
 {
-	for (size_t i = 0; i < daemon->slots->n; i++) {
-		struct queue_slot *slot = &daemon->slots->list[i];
+	for (size_t i = 0; i < daemon->slots->read.n_slots; i++) {
+		struct queue_slot *slot = &daemon->slots->read.slots[i];
 		struct observed process = { .pid = slot->pid };
 
 		if (slot->pid == 0)
@@ -64,11 +56,13 @@ static void name_processes(struct daemon *daemon)
 
 static void set_shapes(struct daemon *daemon)
 {
+	const struct queue_text *read = &daemon->slots->read;
+
 	for (size_t i = 0; i < daemon->arbiter->n_gpus; i++) {
 		struct gpu *gpu = &daemon->arbiter->gpus[i];
 		unsigned pipes, queues;
 
-		if (gpu->absent || !queue_slots_shape(daemon->slots->list, daemon->slots->n,
+		if (gpu->absent || !queue_slots_shape(read->slots, read->n_slots,
 						      gpu->info.kfd_gpu_id, &pipes, &queues))
 			continue;
 		gpu->changed |= gpu->pipes_observed != pipes ||
@@ -82,8 +76,7 @@ static void set_shapes(struct daemon *daemon)
 
 static void end_text(struct daemon *daemon)
 {
-	daemon->slots->slot_parser = hqd_parser_free(daemon->slots->slot_parser);
-	daemon->slots->queue_parser = mqd_parser_free(daemon->slots->queue_parser);
+	daemon->slots->parser = queue_parser_free(daemon->slots->parser);
 	free(daemon->slots->gpus);
 	daemon->slots->gpus = NULL;
 }
@@ -97,56 +90,27 @@ static int begin_text(struct daemon *daemon)
 	daemon->slots->gpus = gpus = scan_present_gpus(daemon, &n);
 	if (!gpus)
 		return -ENOMEM;
-	daemon->slots->slots_ended = false;
-	daemon->slots->slot_parser = hqd_parser_new(gpus, n);
-	daemon->slots->queue_parser = mqd_parser_new(gpus, n, true);
-	return daemon->slots->slot_parser && daemon->slots->queue_parser ? 0 : -ENOMEM;
-}
-
-/* The descriptors begin with the first process behind the slots. */
-static size_t size_of_slots(const char *text, size_t size)
-{
-	static const char heading[] = "\nProcess ";
-	const char *process;
-
-	if (size >= strlen(heading + 1) && memcmp(text, heading + 1, strlen(heading + 1)) == 0)
-		return 0;
-	process = memmem(text, size, heading, strlen(heading));
-	return process ? (size_t)(process + 1 - text) : size;
+	daemon->slots->parser = queue_parser_new(gpus, n, true);
+	return daemon->slots->parser ? 0 : -ENOMEM;
 }
 
 static int on_piece(void *userdata, const char *text, size_t size, char *why, size_t why_size)
 {
 	struct daemon *daemon = userdata;
-	size_t slots = daemon->slots->slots_ended ? 0 : size_of_slots(text, size);
-	int r = 0;
 
-	daemon->slots->slots_ended |= slots < size;
-	if (slots > 0)
-		r = hqd_parser_feed(daemon->slots->slot_parser, text, slots, why, why_size);
-	if (r >= 0 && slots < size)
-		r = mqd_parser_feed(daemon->slots->queue_parser, text + slots, size - slots, why,
-				    why_size);
-	return r;
+	return queue_parser_feed(daemon->slots->parser, text, size, why, why_size);
 }
 
 static int take_text(struct daemon *daemon, char *why, size_t why_size)
 {
-	int r;
+	struct queue_text *read = &daemon->slots->read;
+	int r = queue_parser_end(daemon->slots->parser, read, why, why_size);
 
-	r = hqd_parser_end(daemon->slots->slot_parser, &daemon->slots->list, &daemon->slots->n, why,
-			   why_size);
-	if (r >= 0)
-		r = mqd_parser_end(daemon->slots->queue_parser, &daemon->slots->queues,
-				   &daemon->slots->n_queues, why, why_size);
-	if (r < 0) {
-		forget(daemon);
+	if (r < 0)
 		return r;
-	}
 	if (scan_hardware(daemon, SCAN_MAX_AGE_USEC)) /* which lease the processes have */
 		schedule_update(daemon);
-	queue_slots_join(daemon->slots->list, daemon->slots->n, daemon->slots->queues,
-			 daemon->slots->n_queues);
+	queue_slots_join(read->slots, read->n_slots, read->queues, read->n_queues);
 	name_processes(daemon);
 	set_shapes(daemon);
 	return 0;
@@ -208,24 +172,23 @@ static int refuse_reading(const struct daemon *daemon, const struct gpu *gpu, st
 static int answer(const struct daemon *daemon, const struct gpu *gpu, struct slots_reading *ret,
 		  struct result *result)
 {
+	const struct queue_text *read = &daemon->slots->read;
 	unsigned pipes, queues;
 
 	if (daemon->slots->error < 0)
 		return refuse_reading(daemon, gpu, result);
-	if (!queue_slots_shape(daemon->slots->list, daemon->slots->n, gpu->info.kfd_gpu_id, &pipes,
-			       &queues))
+	if (!queue_slots_shape(read->slots, read->n_slots, gpu->info.kfd_gpu_id, &pipes, &queues))
 		return result_set(
 			result, RESULT_NOT_SUPPORTED,
 			"%s: kfd/hqds has no queue slots of it: the GPU is suspended, or its "
 			"registers are not known to this version",
 			gpu->info.name);
 	*ret = (struct slots_reading){ .usec = daemon->slots->usec,
-				       .slots = daemon->slots->list,
-				       .n = daemon->slots->n,
+				       .slots = read->slots,
+				       .n = read->n_slots,
 				       .kfd_gpu_id = gpu->info.kfd_gpu_id };
-	queue_slots_count(daemon->slots->list, daemon->slots->n, daemon->slots->queues,
-			  daemon->slots->n_queues, gpu->info.kfd_gpu_id, &ret->queues,
-			  &ret->without_slot);
+	queue_slots_count(read->slots, read->n_slots, read->queues, read->n_queues,
+			  gpu->info.kfd_gpu_id, &ret->queues, &ret->without_slot);
 	return 0;
 }
 

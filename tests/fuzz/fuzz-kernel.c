@@ -24,27 +24,28 @@ static const struct gpu_info *gpu_of(uint32_t kfd_gpu_id)
 /* sdma: with the queues of SDMA engines. */
 static void parse_mqds(const char *text, size_t size, bool sdma)
 {
-	struct mqd_parser *parser = mqd_parser_new(gpus, ARRAY_SIZE(gpus), sdma);
-	struct observed_mask *rows = NULL;
+	struct queue_parser *parser = queue_parser_new(gpus, ARRAY_SIZE(gpus), sdma);
+	struct queue_text read = { 0 };
 	char why[200] = "";
-	size_t n = 0;
 	int r;
 
 	CHECK(parser);
-	r = mqd_parser_feed(parser, text, size, why, sizeof(why));
+	r = queue_parser_feed(parser, text, size, why, sizeof(why));
 	if (r == 0)
-		r = mqd_parser_end(parser, &rows, &n, why, sizeof(why));
-	mqd_parser_free(parser);
-	CHECK(r == 0 || (r == -EBADMSG && why[0] && !rows && n == 0));
+		r = queue_parser_end(parser, &read, why, sizeof(why));
+	queue_parser_free(parser);
+	CHECK(r == 0 || (r == -EBADMSG && why[0] && !read.queues && !read.slots));
 	CHECK(text_printable(why));
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < read.n_queues; i++) {
+		const struct observed_mask *rows = read.queues;
 		struct cuset whole;
 
 		geometry_all(&gpu_of(rows[i].kfd_gpu_id)->geometry, &whole);
 		CHECK(cuset_within(&rows[i].cus, &whole) && rows[i].priority <= 15);
 		CHECK(rows[i].pid > 0 && (sdma || !rows[i].sdma));
 	}
-	free(rows);
+	free(read.queues);
+	free(read.slots);
 }
 
 FUZZ(mqds)

@@ -3,10 +3,9 @@
 
 /* Parses texts of debugfs that are in memory, each in two pieces. */
 
-#include "hw/kfd-hqd.h"
-#include "hw/kfd-mqd.h"
+#include "hw/kfd-queues.h"
 
-/* As mqd_parser_end() and hqd_parser_end(). */
+/* As queue_parser_end(): the queues; the slots. */
 int kfd_mqds_parse(const char *text, size_t size, const struct gpu_info *gpus, size_t n_gpus,
 		   struct observed_mask **ret, size_t *ret_n, char *why, size_t why_size);
 int kfd_hqds_parse(const char *text, size_t size, const struct gpu_info *gpus, size_t n_gpus,

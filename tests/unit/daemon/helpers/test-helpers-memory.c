@@ -20,7 +20,7 @@
 #include "util/base.h"
 #include "enforce-rig.h"
 #include "helpers/enforce/server.h"
-#include "hw/kfd-mqd.h"
+#include "hw/kfd-queues.h"
 #include "lack.h"
 #include "sys/cgroup.h"
 #include "helpers/enforce-client.h"
@@ -81,23 +81,23 @@ static int parse_mqds(long allocations)
 			      .array_cus = 4,
 			      .active = { { { 4 } } } },
 	};
-	_cleanup_(mqd_parser_freep) struct mqd_parser *parser = NULL;
-	_cleanup_(freep) struct observed_mask *seen = NULL;
+	_cleanup_(queue_parser_freep) struct queue_parser *parser = NULL;
+	struct queue_text read = { 0 };
 	char why[200] = "";
-	size_t n = 0;
 	int r;
 
 	lack_left = allocations;
-	parser = mqd_parser_new(&gpu, 1, false);
+	parser = queue_parser_new(&gpu, 1, false);
 	if (!parser)
 		return -ENOMEM;
-	r = mqd_parser_feed(parser, mqds, strlen(mqds), why, sizeof(why));
+	r = queue_parser_feed(parser, mqds, strlen(mqds), why, sizeof(why));
 	if (r >= 0)
-		r = mqd_parser_end(parser, &seen, &n, why, sizeof(why));
+		r = queue_parser_end(parser, &read, why, sizeof(why));
 	if (r < 0)
-		CHECK(!seen && n == 0 && strstr(why, "memory"));
+		CHECK(!read.queues && read.n_queues == 0 && strstr(why, "memory"));
 	else
-		CHECK(n == QUEUES);
+		CHECK(read.n_queues == QUEUES);
+	free(read.queues);
 	return r;
 }
 

@@ -92,7 +92,8 @@ TEST_WITH(queue_on_several_xccs_has_a_descriptor_per_xcc, struct page *page)
 
 TEST_WITH(sdma_queues_are_ignored_unless_they_are_wanted, struct page *page)
 {
-	struct mqd_parser *parser;
+	struct queue_text read = { 0 };
+	struct queue_parser *parser;
 
 	page_add(page, "Process 1 PASID 0x8001:\n  Compute queue on device 51\n");
 	dump(page, ROWS, ones);
@@ -108,10 +109,13 @@ TEST_WITH(sdma_queues_are_ignored_unless_they_are_wanted, struct page *page)
 	free(page->seen);
 	page->seen = NULL;
 
-	parser = mqd_parser_new(gpus, ARRAY_SIZE(gpus), true);
-	CHECK(mqd_parser_feed(parser, page->text, page->size, page->why, sizeof(page->why)) == 0);
-	CHECK(mqd_parser_end(parser, &page->seen, &page->n, page->why, sizeof(page->why)) == 0);
-	mqd_parser_free(parser);
+	parser = queue_parser_new(gpus, ARRAY_SIZE(gpus), true);
+	CHECK(queue_parser_feed(parser, page->text, page->size, page->why, sizeof(page->why)) == 0);
+	CHECK(queue_parser_end(parser, &read, page->why, sizeof(page->why)) == 0);
+	queue_parser_free(parser);
+	CHECK(!read.slots);
+	page->seen = read.queues;
+	page->n = read.n_queues;
 	CHECK(page->n == 4 && !page->seen[0].sdma && !page->seen[3].sdma);
 	CHECK(page->seen[1].sdma && page->seen[1].pid == 1 && page->seen[1].kfd_gpu_id == 0x51);
 	CHECK(page->seen[1].doorbell == (22 & ~3U)); /* word 22 */
