@@ -194,11 +194,9 @@ static void take_event(struct daemon *daemon, struct gpu *gpu, const struct driv
 
 static struct gpu *find_gpu(const struct daemon *daemon, uint32_t kfd_gpu_id)
 {
-	for (size_t i = 0; i < daemon->arbiter->n_gpus; i++)
-		if (!daemon->arbiter->gpus[i].absent &&
-		    daemon->arbiter->gpus[i].info.kfd_gpu_id == kfd_gpu_id)
-			return &daemon->arbiter->gpus[i];
-	return NULL;
+	struct gpu *gpu = ledger_find_kfd(daemon->arbiter, kfd_gpu_id);
+
+	return gpu && !gpu->absent ? gpu : NULL;
 }
 
 /* ---- streams --------------------------------------------------------------------------- */

@@ -452,10 +452,9 @@ static int read_entry(struct process_scan *scan, const struct daemon *daemon, st
  * of a partition. */
 static const struct gpu *gpu_of_device(const struct arbiter *arbiter, const char *device)
 {
-	for (size_t i = 0; i < arbiter->n_gpus; i++)
-		if (!arbiter->gpus[i].absent && strcmp(arbiter->gpus[i].info.name, device) == 0)
-			return &arbiter->gpus[i];
-	return NULL;
+	int i = ledger_find_gpu(arbiter, device);
+
+	return i < 0 ? NULL : &arbiter->gpus[i];
 }
 
 static int by_pid(const void *a, const void *b)

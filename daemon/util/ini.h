@@ -24,6 +24,7 @@ struct ini_place {
 	struct diagnostics *diagnostics;
 	unsigned *errors;    /* counted by ini_bad(); NULL: not counted */
 	struct names *names; /* for values that name users; NULL: the name service is asked */
+	const char *tenant;  /* of which they are; NULL: of none */
 };
 
 /* Called for each key. section is "" before the first header. The callback reports errors with

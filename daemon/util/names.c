@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "util/grow.h"
 #include "util/names.h"
 
 #include <errno.h>
@@ -8,6 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "util/grow.h"
+#include "util/number.h"
 
 void names_done(struct names *names)
 {
@@ -85,26 +87,28 @@ int names_format(const struct names *names, char **ret)
 	return 0;
 }
 
-int names_parse(const char *text, struct names *ret)
+static int parse_line(char *line, struct names *names)
+{
+	const char *kind = strsep(&line, " "), *number = strsep(&line, " ");
+	uint64_t id = 0;
+	bool known;
+
+	if (!line || !*line || (strcmp(kind, "g") != 0 && strcmp(kind, "u") != 0))
+		return -EBADMSG;
+	known = strcmp(number, "-") != 0;
+	if (known && number_parse(number, 0, UINT32_MAX - 1, &id) < 0)
+		return -EBADMSG;
+	return add(names, line, *kind == 'g', known, (unsigned)id);
+}
+
+int names_parse(char *text, struct names *ret)
 {
 	_cleanup_(names_done) struct names names = { 0 };
-	char name[256], kind, id[16];
-	int used, r = 0;
+	char *line;
+	int r = 0;
 
-	for (; *text && r >= 0; text += used) {
-		char *end;
-		unsigned long number;
-
-		used = 0;
-		if (sscanf(text, "%c %15[-0-9]%*1[ ]%255[^\n]%*1[\n]%n", &kind, id, name, &used) !=
-			    3 ||
-		    used == 0 || (kind != 'u' && kind != 'g'))
-			return -EBADMSG;
-		number = strtoul(id, &end, 10);
-		if (strcmp(id, "-") != 0 && (*end || number >= UINT32_MAX))
-			return -EBADMSG;
-		r = add(&names, name, kind == 'g', strcmp(id, "-") != 0, (unsigned)number);
-	}
+	while (r >= 0 && (line = strsep(&text, "\n")) && (text || *line))
+		r = text ? parse_line(line, &names) : -EBADMSG; /* it has no end */
 	if (r < 0)
 		return r;
 	if (names.n > 0)

@@ -25,6 +25,7 @@ void names_done(struct names *names);
 /* NULL: asks the name service, and records nothing. */
 bool names_find(struct names *names, const char *name, bool group, unsigned *ret);
 
-/* A table as a text, which the caller frees, and from one. -ENOMEM; -EBADMSG: it is none. */
+/* A table as a text, which the caller frees, and from one, which is cut into pieces. -ENOMEM; -EBADMSG:
+ * it is none. */
 int names_format(const struct names *names, char **ret);
-int names_parse(const char *text, struct names *ret);
+int names_parse(char *text, struct names *ret);

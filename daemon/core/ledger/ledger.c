@@ -8,6 +8,7 @@
 
 #include "core/ledger/lease.h"
 #include "core/policy/request.h"
+#include "util/number.h"
 
 /* Makes sure that one more lease can be inserted, so that a commit cannot fail. -ENOMEM. */
 static int reserve(struct arbiter *arbiter)
@@ -103,16 +104,11 @@ void arbiter_set_settings(struct arbiter *arbiter, struct settings *settings)
 /* Decimal digits and nothing else, no leading zero; -1 otherwise. */
 static long decimal(const char *text)
 {
-	long value = 0;
+	uint64_t value;
 
-	if (!text[0] || (text[0] == '0' && text[1]))
-		return -1;
-	for (; *text; text++) {
-		if (*text < '0' || *text > '9' || value > 9999)
-			return -1;
-		value = value * 10 + (*text - '0');
-	}
-	return value;
+	return (text[0] == '0' && text[1]) || number_parse(text, 0, 99999, &value) < 0
+		       ? -1
+		       : (long)value;
 }
 
 /* Index of a GPU by name or decimal index. An absent GPU and a present one may have one name. */

@@ -276,24 +276,17 @@ static bool find_id(const struct ini_place *place, const char *text, bool group,
 	return r >= 0;
 }
 
-/* Where a list of users or groups goes. */
-struct id_target {
-	struct id_list *list;
-	const char *tenant; /* NULL: the list is of [daemon] */
-};
-
 /* A name that the machine does not know now: a directory service may, later. */
 static void keep_unresolved(const struct ini_place *place, const struct config_key *key,
-			    const char *what, const char *name, const struct id_target *target)
+			    const char *what, const char *name, struct id_list *list)
 {
-	struct id_list *list = target->list;
 	char *names = NULL;
 
 	diagnostics_add(place->diagnostics, false,
 			"%s:%u: %s: %s '%s' does not exist on this machine: %s%s%s", place->file,
-			place->line, key->name, what, name, target->tenant ? "tenant " : "",
-			target->tenant ?: "no process without a lease is ended",
-			target->tenant ? " does not match it until it exists" : " until it exists");
+			place->line, key->name, what, name, place->tenant ? "tenant " : "",
+			place->tenant ?: "no process without a lease is ended",
+			place->tenant ? " does not match it until it exists" : " until it exists");
 	if (asprintf(&names, "%s%s%s", list->unresolved ?: "", list->unresolved ? "," : "", name) <
 	    0) {
 		ini_bad(place, "out of memory");
@@ -306,21 +299,21 @@ static void keep_unresolved(const struct ini_place *place, const struct config_k
 /* Parses a list of names and numbers into ids, which has room for as many as value has bytes.
  * Returns how many there are, 0 after an error. */
 static size_t parse_ids(const struct ini_place *place, const struct config_key *key, char *value,
-			bool group, unsigned *ids, const struct id_target *target)
+			unsigned *ids, struct id_list *list)
 {
-	const char *what = group ? "group" : "user", *item;
+	const char *what = key->group ? "group" : "user", *item;
 	char *rest = value;
 	bool good = true;
 	size_t n = 0;
 
 	while (rest) {
 		item = next_item(&rest);
-		if (*item && find_id(place, item, group, &ids[n])) {
+		if (*item && find_id(place, item, key->group, &ids[n])) {
 			n++;
 			continue;
 		}
 		if (*item && item[strspn(item, "-0123456789")]) {
-			keep_unresolved(place, key, what, item, target);
+			keep_unresolved(place, key, what, item, list);
 			continue;
 		}
 		good = false;
@@ -337,41 +330,18 @@ static size_t parse_ids(const struct ini_place *place, const struct config_key *
 }
 
 static void set_ids(const struct ini_place *place, const struct config_key *key, const char *value,
-		    bool group, const struct id_target *target)
+		    void *field)
 {
 	_cleanup_(freep) char *copy = strdup(value);
 	_cleanup_(freep) unsigned *ids = calloc(strlen(value) + 1, sizeof(*ids));
+	struct id_list *list = field;
 
 	if (!copy || !ids) {
 		ini_bad(place, "out of memory");
 		return;
 	}
-	target->list->n = parse_ids(place, key, copy, group, ids, target);
-	target->list->ids = TAKE_PTR(ids);
-}
-
-static void set_users(const struct ini_place *place, const struct config_key *key,
-		      const char *value, void *target)
-{
-	struct tenant *tenant = target;
-
-	set_ids(place, key, value, false, &(struct id_target){ &tenant->users, tenant->name });
-}
-
-static void set_groups(const struct ini_place *place, const struct config_key *key,
-		       const char *value, void *target)
-{
-	struct tenant *tenant = target;
-
-	set_ids(place, key, value, true, &(struct id_target){ &tenant->groups, tenant->name });
-}
-
-static void set_exempt(const struct ini_place *place, const struct config_key *key,
-		       const char *value, void *target)
-{
-	struct settings *settings = target;
-
-	set_ids(place, key, value, false, &(struct id_target){ &settings->exempt, NULL });
+	list->n = parse_ids(place, key, copy, ids, list);
+	list->ids = TAKE_PTR(ids);
 }
 
 static void set_string(const struct ini_place *place, const char *value, char **field)
@@ -553,7 +523,7 @@ static const struct config_key daemon_keys[] = {
 	KEY("unmasked", config_set_word, DAEMON(unmasked), .words = unmasked),
 	KEY("unmanaged", config_set_word, DAEMON(unmanaged), .words = unmanaged),
 	KEY("unmanaged-grace", set_time, DAEMON(unmanaged_grace_usec), .min = 1),
-	KEY("unmanaged-exempt", set_exempt, .offset = 0),
+	KEY("unmanaged-exempt", set_ids, DAEMON(exempt)),
 	KEY("graphics", config_set_word, DAEMON(graphics), .words = graphics),
 	KEY("oversubscribe", config_set_flag, DAEMON(oversubscribe_besteffort), .words = oversubscribe),
 	KEY("margin", set_margin, DAEMON(margin_percent), RANGE(0, 1000)),
@@ -590,8 +560,8 @@ static const struct config_key share_keys[] = {
 };
 
 static const struct config_key tenant_keys[] = {
-	KEY("match-user", set_users, .offset = 0),
-	KEY("match-group", set_groups, .offset = 0),
+	KEY("match-user", set_ids, TENANT(users)),
+	KEY("match-group", set_ids, TENANT(groups), .group = true),
 	KEY("match-unit", set_pattern, TENANT(unit)),
 	KEY("match-slice", set_pattern, TENANT(slice)),
 	KEY("match-executable", set_path_pattern, TENANT(executable)),

@@ -22,6 +22,7 @@ struct config_key {
 	unsigned min, max;        /* of a number; min also: the first word that is valid */
 	const char *const *words; /* of config_set_word() and config_set_flag() */
 	bool optional;            /* in a GPU profile */
+	bool group;               /* a list of groups, not of users */
 };
 
 /* A kind of section. A section with a name, "[gpu NAME]", may occur more than once. */

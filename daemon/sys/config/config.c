@@ -630,6 +630,7 @@ static void on_key(const struct ini_place *place, const char *section, const cha
 	if (tenant && (strcmp(name, "match-user") == 0 || strcmp(name, "match-group") == 0))
 		tenant->has_match = true;
 	here.names = config->names;
+	here.tenant = tenant ? tenant->name : NULL;
 	config_take_key(&here, config->section, name, value, config->target);
 }
 

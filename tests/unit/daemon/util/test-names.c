@@ -34,8 +34,11 @@ TEST(text_that_is_no_table_of_names_is_refused)
 	};
 	struct names names = { 0 };
 
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		CHECK(names_parse(bad[i], &names) == -EBADMSG && names.n == 0);
-	CHECK(names_parse("", &names) == 0 && names.n == 0);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		_cleanup_(freep) char *text = strdup(bad[i]);
+
+		CHECK(text && names_parse(text, &names) == -EBADMSG && names.n == 0);
+	}
+	CHECK(names_parse((char[]){ "" }, &names) == 0 && names.n == 0);
 	names_done(&names);
 }
