@@ -8,363 +8,553 @@
 
 #include "util/base.h"
 
-/* Rectangles that one packing tries. With more, packing found no better layouts of random leases on random
- * columns. */
-#define STEPS 400U
+/* Leases for which one packing tries rectangles. With 400, packing found hardly any better layouts of 24 random leases,
+ * and none of six. */
+#define STEPS 128U
 
-/* As much for one more unit of a lease. */
+/* As many for one more unit of a lease. */
 #define STEPS_MORE 32U
 
 /* The level is searched in steps of this part of a share. */
 #define PARTS 1024U
 
-/* With more leases there is no time to pack all anew for one of them that gets more, nor to search a layout in
- * which they keep more of their units. */
-#define SETTLED 32U
-
 /* The cost of a change of a mask, in units that a lease lacks. */
 #define CHANGE 0x1000U
 
-struct search {
-	struct layout *layout;
-	unsigned steps;
-	bool stable;                    /* leases keep what they have rather than fit */
-	const struct layout_term *last; /* is packed last, the others where they are if they can */
-	size_t *order;                  /* the terms, the largest first */
-	unsigned *levels, *best;        /* of the present rectangles, and of the best ones so far */
-};
+/* Of the table of what cannot be packed. */
+#define DEAD_BITS 8U
 
-/* Takes a rectangle from the units of each column, or puts it back. */
-static void take(unsigned *units, const struct rect *rect, bool takes)
+/* Numbers of columns, with a height for each number of them that the least can be in. */
+#define SHAPES (LAYOUT_COLUMNS * (LAYOUT_COLUMNS + 1) / 2)
+
+/* ---- units of the columns, a byte each --------------------------------------------------- */
+
+#define EACH UINT64_C(0x0101010101010101)
+#define TOPS (EACH << 7)
+#define UNITS_MAX 0x7fU /* of a column */
+
+/* The top bit of each column in which a has as much as b. */
+static uint64_t compare(uint64_t a, uint64_t b)
 {
-	for (size_t c = 0; c < LAYOUT_COLUMNS; c++)
-		if (rect->columns >> c & 1)
-			units[c] = takes ? units[c] - rect->height : units[c] + rect->height;
+	return ((a | TOPS) - b) & TOPS;
 }
 
-/* Are there k columns with as many of these units? */
-static bool has_columns(const uint8_t units[static LAYOUT_COLUMNS], const struct rect *rect,
-			unsigned k, unsigned height)
+static uint64_t lesser(uint64_t a, uint64_t b)
 {
-	unsigned n = 0;
+	uint64_t all = (compare(a, b) >> 7) * UINT8_MAX;
 
-	for (uint32_t left = rect->columns; left && n < k; left &= left - 1)
-		n += units[__builtin_ctz(left)] >= height;
-	return n >= k;
+	return (b & all) | (a & ~all);
+}
+
+static unsigned sum(uint64_t units)
+{
+	const uint64_t even = UINT64_C(0x00ff00ff00ff00ff);
+
+	units = (units & even) + (units >> 8 & even);
+	return (unsigned)(units * UINT64_C(0x0001000100010001) >> 48);
+}
+
+static unsigned in_column(uint64_t units, unsigned column)
+{
+	return units >> 8 * column & UINT8_MAX;
+}
+
+/* The columns with as many units (bits). */
+static uint32_t columns_with(uint64_t units, unsigned height)
+{
+	if (height > UNITS_MAX)
+		return 0;
+	return (uint32_t)((compare(units, height * EACH) >> 7) * UINT64_C(0x0102040810204080) >>
+			  56);
+}
+
+/* Units of a rectangle, which has no more than UNITS_MAX in a column. */
+static uint64_t units_of(const struct rect *rect)
+{
+	uint64_t bits = rect->columns * EACH & UINT64_C(0x8040201008040201);
+
+	return ((bits + UNITS_MAX * EACH) >> 7 & EACH) * rect->height;
+}
+
+static bool has_room(uint64_t room, const struct rect *rect)
+{
+	return compare(room, units_of(rect)) == TOPS;
+}
+
+/* ---- leases ------------------------------------------------------------------------------ */
+
+struct shape {
+	unsigned columns, height;
+};
+
+/* A term while it is laid out. */
+struct item {
+	const struct layout_term *term;
+	uint64_t held, own; /* units; own: on all XCCs, UNITS_MAX at most */
+	unsigned n_held;
+	struct rect present; /* within what it has */
+
+	/* What its least can be, and with how many units columns can be of it: a byte of bits for each XCC. */
+	struct shape leasts[LAYOUT_COLUMNS];
+	uint64_t columns[LAYOUT_COLUMNS];
+	size_t n_leasts;
+
+	unsigned want, goal;
+	struct shape shapes[SHAPES]; /* of what is wanted, the smallest first */
+	size_t n_shapes;
+	uint64_t smallest;      /* units of the smallest shape, somewhere; 0: unknown */
+	uint64_t others;        /* units that leases hold that are packed later */
+	struct rect first;      /* is tried before all shapes; or none */
+	struct rect packed;     /* in the search */
+	struct rect rect, best; /* found at last, and in the best layout */
+	bool full;
+};
+
+/* The leases from the i-th one on have no packing in this room that costs less. */
+struct dead_end {
+	uint64_t room, packing;
+	size_t i;
+	unsigned cost;
+};
+
+struct search {
+	const struct layout *layout;
+	struct item *items, **order; /* order: in which they are packed */
+	size_t n;
+	uint64_t free;
+	bool stable;             /* leases keep what they have rather than fit */
+	const struct item *last; /* is packed last, the others where they are if they can */
+	unsigned steps;
+	unsigned cost;           /* of the best packing; UINT_MAX: there is none yet */
+	unsigned *levels, *best; /* of the present rectangles, and of the best layout so far */
+	uint64_t packing;        /* their number */
+	struct dead_end dead[1U << DEAD_BITS];
+};
+
+/* The columns of each XCC with this part of the least. */
+static uint64_t find_columns(const struct layout *layout, const struct layout_term *term,
+			     unsigned height)
+{
+	uint64_t ret = UINT64_MAX;
+
+	for (size_t x = 0; x < layout->n_xccs; x++)
+		for (size_t c = 0; c < LAYOUT_COLUMNS; c++)
+			if (term->own[x][c] < height)
+				ret &= ~bit_u64(8 * x + c);
+	return ret;
+}
+
+static void item_init(struct item *item, const struct layout *layout,
+		      const struct layout_term *term)
+{
+	*item = (struct item){ .term = term, .present.height = UNITS_MAX };
+	for (unsigned c = 0; c < layout->n_columns; c++) {
+		unsigned own = 0;
+
+		for (size_t x = 0; x < layout->n_xccs; x++)
+			own += term->own[x][c];
+		item->own |= (uint64_t)min_u(own, UNITS_MAX) << 8 * c;
+		item->held |= (uint64_t)term->held[c] << 8 * c;
+		item->n_held += term->held[c];
+		if (term->held[c] == 0)
+			continue;
+		item->present.columns |= UINT32_C(1) << c;
+		item->present.height = min_u(item->present.height, term->held[c]);
+	}
+	for (unsigned k = 1; k <= layout->n_columns; k++) {
+		if (term->least % k != 0)
+			continue;
+		item->leasts[item->n_leasts] = (struct shape){ k, term->least / k };
+		item->columns[item->n_leasts++] = find_columns(layout, term, term->least / k);
+	}
+}
+
+/* Have all XCCs as many of these columns? */
+static bool has_each(uint64_t columns, unsigned n)
+{
+	columns -= columns >> 1 & 0x55 * EACH;
+	columns = (columns & 0x33 * EACH) + (columns >> 2 & 0x33 * EACH);
+	columns = (columns + (columns >> 4)) & 0x0f * EACH;
+	return compare(columns, n * EACH) == TOPS;
+}
+
+static bool has_least(const struct item *item, const struct rect *rect)
+{
+	for (size_t i = 0; i < item->n_leasts; i++)
+		if (item->leasts[i].height <= rect->height &&
+		    has_each(item->columns[i] & rect->columns * EACH, item->leasts[i].columns))
+			return true;
+	return false;
 }
 
 bool layout_has_least(const struct layout *layout, const struct layout_term *term,
 		      const struct rect *rect)
 {
-	unsigned columns = (unsigned)__builtin_popcount(rect->columns);
+	const struct rect within = { rect->columns & ((1U << layout->n_columns) - 1),
+				     rect->height };
+	struct item item;
 
-	for (unsigned k = 1; k <= columns; k++) {
-		size_t x = 0;
-
-		if (term->least % k != 0 || term->least / k > rect->height)
-			continue;
-		while (x < layout->n_xccs && has_columns(term->own[x], rect, k, term->least / k))
-			x++;
-		if (x == layout->n_xccs)
-			return true;
-	}
-	return false;
+	item_init(&item, layout, term);
+	return has_least(&item, &within);
 }
 
-static bool is_allowed(const struct layout *layout, const struct layout_term *term,
-		       const struct rect *rect)
+static bool is_allowed(const struct item *item, const struct rect *rect)
 {
-	return rect_area(rect) <= max_u(term->least, term->most) &&
-	       layout_has_least(layout, term, rect);
-}
-
-/* On all XCCs. */
-static unsigned own_in(const struct layout *layout, const struct layout_term *term, size_t column)
-{
-	unsigned own = 0;
-
-	for (size_t x = 0; x < layout->n_xccs; x++)
-		own += term->own[x][column];
-	return own;
-}
-
-static unsigned held_by(const struct layout_term *term)
-{
-	unsigned held = 0;
-
-	for (size_t c = 0; c < LAYOUT_COLUMNS; c++)
-		held += term->held[c];
-	return held;
+	return rect_area(rect) <= max_u(item->term->least, item->term->most) &&
+	       has_least(item, rect);
 }
 
 /* What it costs the lease to get the rectangle: how often its mask changes; of layouts with as many changes, the
  * units that it lacks in between of those that it has before and after. */
-static unsigned cost_of(const struct layout_term *term, const struct rect *rect)
+static unsigned cost_of(const struct item *item, const struct rect *rect)
 {
-	unsigned kept = 0, held = held_by(term), area = rect_area(rect);
+	unsigned kept = sum(lesser(item->held, units_of(rect))), area = rect_area(rect);
 
-	for (size_t c = 0; c < LAYOUT_COLUMNS; c++)
-		kept += rect->columns >> c & 1 ? min_u(term->held[c], rect->height) : 0;
-	if (held == 0)
+	if (item->n_held == 0)
 		return 0;
-	return (unsigned)((kept < held) + (kept < area)) * CHANGE + min_u(held, area) - kept;
+	return (unsigned)((kept < item->n_held) + (kept < area)) * CHANGE +
+	       min_u(item->n_held, area) - kept;
 }
 
 /* ---- packing ----------------------------------------------------------------------------- */
 
 struct option {
 	struct rect rect;
-	unsigned spare, cost; /* spare: units beyond what is wanted */
+	unsigned cost;
 };
 
 struct options {
-	struct option at[2 * LAYOUT_COLUMNS + 2];
+	struct option at[3 * SHAPES];
 	size_t n;
 };
 
-/* Sorts terms by the units that they want, or in a stable search by those that they hold: the largest first. */
-static int by_size(const void *left, const void *right, void *search)
+/* The largest first, or in a stable search those that hold most. */
+static bool is_before(const struct search *s, const struct item *a, const struct item *b)
 {
-	size_t a = *(const size_t *)left, b = *(const size_t *)right;
-	const struct search *s = search;
-	const struct layout_term *terms = s->layout->terms;
-	unsigned x = s->stable ? held_by(&terms[a]) : terms[a].want;
-	unsigned y = s->stable ? held_by(&terms[b]) : terms[b].want;
+	unsigned x = s->stable ? a->n_held : a->want, y = s->stable ? b->n_held : b->want;
 
-	if (s->last == &terms[a] || s->last == &terms[b])
-		return s->last == &terms[a] ? 1 : -1;
-	return x != y ? (x < y) - (x > y) : (a > b) - (a < b);
+	if (s->last == a || s->last == b)
+		return s->last == b;
+	return x != y ? x > y : a < b;
 }
 
-static int by_fit(const void *left, const void *right, void *search)
+static void sort_items(struct search *s)
 {
-	const struct option *a = left, *b = right;
-	bool stable = ((const struct search *)search)->stable;
+	for (size_t i = 1; i < s->n; i++)
+		for (size_t j = i; j > 0 && is_before(s, s->order[j], s->order[j - 1]); j--) {
+			struct item *item = s->order[j];
 
-	if (a->cost != b->cost && (stable || a->spare == b->spare))
-		return a->cost < b->cost ? -1 : 1;
-	if (a->spare != b->spare)
-		return a->spare < b->spare ? -1 : 1;
-	return (a->rect.columns > b->rect.columns) - (a->rect.columns < b->rect.columns);
+			s->order[j] = s->order[j - 1];
+			s->order[j - 1] = item;
+		}
 }
 
-/* k columns with room for this height: first those that its least can be in, until there are enough; then those
- * that the lease has most of, then the fullest ones; widest: the emptiest ones, and, for a lease that begins, of these
- * the ones that its least cannot be in, so that others find theirs. 0: there are too few. */
-static uint32_t pick_columns(const struct layout *layout, const struct layout_term *term,
-			     const unsigned *room, unsigned k, unsigned height, bool widest)
+static unsigned spare_of(const struct item *item, const struct shape *shape)
 {
-	uint32_t picked = 0;
-	bool begins = held_by(term) == 0;
+	return shape->columns * shape->height - item->want;
+}
 
-	for (; k > 0; k--) {
-		bool lacks = !layout_has_least(layout, term, &(struct rect){ picked, height });
-		size_t best = layout->n_columns;
-		unsigned best_rank = 0;
+static void add_shape(struct item *item, struct shape shape)
+{
+	size_t at = item->n_shapes++;
 
-		for (size_t c = 0; c < layout->n_columns; c++) {
-			unsigned own = min_u(own_in(layout, term, c), 0xff);
-			unsigned kept = widest ? 0 : min_u(term->held[c], height);
-			unsigned fit = widest ? room[c] : UINT16_MAX - room[c];
-			unsigned rank = min_u(kept, 0xff) << 16 | fit;
+	for (; at > 0 && spare_of(item, &item->shapes[at - 1]) > spare_of(item, &shape); at--)
+		item->shapes[at] = item->shapes[at - 1];
+	item->shapes[at] = shape;
+}
 
-			rank = lacks ? own << 24 | rank
-				     : rank << 1 | (begins && widest && own == 0);
-			if ((picked >> c & 1) || room[c] < height ||
-			    (best < layout->n_columns && rank <= best_rank))
+/* Sets what the lease wants: so many columns, as high as it takes, or higher if the least is in fewer of them. */
+static void set_want(const struct search *s, struct item *item, unsigned want)
+{
+	if (item->want == want && item->n_shapes > 0)
+		return;
+	item->want = want;
+	item->n_shapes = 0;
+	item->smallest = 0;
+	for (unsigned k = 1; k <= s->layout->n_columns; k++)
+		for (size_t i = item->n_leasts, last = 0; i-- > 0;) {
+			unsigned height = max_u((want + k - 1) / k, item->leasts[i].height);
+
+			if (item->leasts[i].columns > k || height == last)
+				continue;
+			add_shape(item, (struct shape){ k, height });
+			last = height;
+		}
+}
+
+/* Columns with room for this shape: first those that its least can be in, until there are enough; then those that
+ * the lease has most of, then the fullest ones; widest: the emptiest ones, and, for a lease that begins, of these the
+ * ones that its least cannot be in, so that others find theirs. 0: there are too few. */
+static uint32_t pick_columns(const struct item *item, uint64_t room, const struct shape *shape,
+			     bool widest)
+{
+	uint32_t left = columns_with(room, shape->height);
+	unsigned ranks[LAYOUT_COLUMNS], n = cuset_count_word(left);
+	struct rect picked = { 0, shape->height };
+	bool lacks = true;
+
+	if (n <= shape->columns)
+		return n == shape->columns ? left : 0;
+	for (uint32_t rest = left; rest; rest &= rest - 1) {
+		unsigned c = (unsigned)__builtin_ctz(rest), units = in_column(room, c);
+		unsigned kept = min_u(in_column(item->held, c), shape->height);
+		bool begins = item->n_held == 0 && in_column(item->own, c) == 0;
+
+		ranks[c] = widest ? units << 1 | begins : kept << 8 | (UINT8_MAX - units);
+	}
+	for (unsigned k = shape->columns; k > 0; k--) {
+		unsigned best = 0, best_rank = 0;
+
+		lacks = lacks && !has_least(item, &picked);
+		for (uint32_t rest = left; rest; rest &= rest - 1) {
+			unsigned c = (unsigned)__builtin_ctz(rest);
+			unsigned rank = ranks[c] + 1 + (lacks ? in_column(item->own, c) << 16 : 0);
+
+			if (rank <= best_rank)
 				continue;
 			best = c;
 			best_rank = rank;
 		}
-		if (best == layout->n_columns)
-			return 0;
-		picked |= UINT32_C(1) << best;
+		picked.columns |= UINT32_C(1) << best;
+		left &= ~picked.columns;
 	}
-	return picked;
+	return picked.columns;
 }
 
-/* false: the lease may not have this rectangle. */
-static bool add_option(const struct layout *layout, const struct layout_term *term,
-		       const struct rect *rect, struct options *options)
+/* The cheapest first, then those of the smallest shape. */
+static void add_option(const struct item *item, const struct rect *rect, struct options *options)
 {
-	for (size_t i = 0; i < options->n; i++)
-		if (options->at[i].rect.columns == rect->columns &&
-		    options->at[i].rect.height == rect->height)
-			return true;
-	if (!is_allowed(layout, term, rect))
-		return false;
-	options->at[options->n++] = (struct option){ *rect, rect_area(rect) - term->want,
-						     cost_of(term, rect) };
-	return true;
+	struct option option = { *rect, cost_of(item, rect) };
+	size_t at = options->n;
+
+	if (rect->columns == 0 || !is_allowed(item, rect))
+		return;
+	for (; at > 0 && option.cost < options->at[at - 1].cost; at--)
+		options->at[at] = options->at[at - 1];
+	options->at[at] = option;
+	options->n++;
 }
 
-/* k columns, as high as it takes: there is room for the least in all of them, or in fewer if that is not allowed. */
-static void add_columns(const struct layout *layout, const struct layout_term *term,
-			const unsigned *room, unsigned k, bool widest, struct options *options)
+/* The options of the shapes from the j-th one on that are as large, or in a stable search of all, which prefers columns
+ * without what leases hold that are packed later. Returns the next shape. */
+static size_t find_options(const struct search *s, const struct item *item, uint64_t room,
+			   unsigned slack, size_t j, struct options *ret)
 {
-	struct rect rect = { 0 };
-
-	for (unsigned parts = k; parts > 0; parts--) {
-		unsigned height = max_u((term->want + k - 1) / k, term->least / parts);
-
-		if (term->least % parts != 0 || height == rect.height)
-			continue;
-		rect.height = height;
-		rect.columns = pick_columns(layout, term, room, k, height, widest);
-		if (!rect.columns || add_option(layout, term, &rect, options))
-			return;
-	}
-}
-
-/* What the lease has now. */
-static struct rect present_of(const struct layout_term *term)
-{
-	struct rect rect = { 0, UINT_MAX };
-
-	for (size_t c = 0; c < LAYOUT_COLUMNS; c++)
-		if (term->held[c] > 0) {
-			rect.columns |= UINT32_C(1) << c;
-			rect.height = min_u(rect.height, term->held[c]);
-		}
-	return rect;
-}
-
-static bool has_room(const unsigned *room, const struct rect *rect)
-{
-	for (size_t c = 0; c < LAYOUT_COLUMNS; c++)
-		if ((rect->columns >> c & 1) && room[c] < rect->height)
-			return false;
-	return true;
-}
-
-static void find_options(struct search *s, const struct layout_term *term, const unsigned *room,
-			 struct options *ret)
-{
-	const struct layout *layout = s->layout;
-	struct rect present = present_of(term);
-	size_t first;
+	unsigned spare = s->stable ? slack : spare_of(item, &item->shapes[j]);
 
 	ret->n = 0;
-	if (s->last && s->last != term && has_room(room, &term->rect))
-		add_option(layout, term, &term->rect, ret);
-	first = ret->n;
-	if (first > 0 && layout->n > SETTLED)
-		return;
-	if (s->stable && present.columns && rect_area(&present) >= term->want &&
-	    has_room(room, &present))
-		add_option(layout, term, &present, ret);
-	for (unsigned k = 1; k <= layout->n_columns; k++)
-		for (int widest = 0; widest <= 1; widest++)
-			add_columns(layout, term, room, k, widest, ret);
-	qsort_r(&ret->at[first], ret->n - first, sizeof(*ret->at), by_fit, s);
+	for (; j < item->n_shapes && spare_of(item, &item->shapes[j]) <= spare; j++) {
+		const struct shape *shape = &item->shapes[j];
+		struct rect rect = { 0, shape->height };
+
+		if (s->stable) {
+			rect.columns = pick_columns(item, room - lesser(room, item->others), shape,
+						    false);
+			add_option(item, &rect, ret);
+		}
+		for (int widest = 0; widest <= 1; widest++) {
+			rect.columns = pick_columns(item, room, shape, widest);
+			add_option(item, &rect, ret);
+		}
+	}
+	return j;
 }
 
-/* Is there room for what the leases from the i-th largest on want, whatever its shape? */
-static bool is_enough(const struct search *s, size_t i, const unsigned *room)
+/* Units that the lease has to spare in any packing into this room; UINT_MAX: it has none. */
+static unsigned find_spare(struct item *item, uint64_t room)
 {
-	unsigned units = 0;
+	if (item->smallest > 0 && compare(room, item->smallest) == TOPS)
+		return spare_of(item, &item->shapes[0]);
+	for (size_t j = 0; j < item->n_shapes; j++) {
+		const struct shape *shape = &item->shapes[j];
+		struct rect rect = { columns_with(room, shape->height), shape->height };
 
-	for (size_t c = 0; c < s->layout->n_columns; c++)
-		units += room[c];
-	for (; i < s->layout->n; i++) {
-		unsigned want = s->layout->terms[s->order[i]].want;
+		if (cuset_count_word(rect.columns) < shape->columns || !has_least(item, &rect))
+			continue;
+		rect.columns = j == 0 ? pick_columns(item, room, shape, true) : 0;
+		item->smallest = has_least(item, &rect) ? units_of(&rect) : 0;
+		return spare_of(item, shape);
+	}
+	return UINT_MAX;
+}
 
-		if (want > units)
+/* Has the room a shape of each lease from the i-th one on, whatever the others get, with no more to spare in all? */
+static bool may_fit(const struct search *s, size_t i, uint64_t room, unsigned slack)
+{
+	for (; i < s->n; i++) {
+		unsigned spare = find_spare(s->order[i], room);
+
+		if (spare > slack)
 			return false;
-		units -= want;
+		slack -= spare;
 	}
 	return true;
 }
 
-/* Packs the leases from the i-th largest on. */
-static bool pack_from(struct search *s, size_t i, const unsigned *room)
-{
-	unsigned left[LAYOUT_COLUMNS];
-	struct options options;
-	struct layout_term *term;
+static bool pack_from(struct search *s, size_t i, uint64_t room, unsigned slack, unsigned cost);
 
-	if (i == s->layout->n)
-		return true;
-	if (!is_enough(s, i, room))
+static bool pack_one(struct search *s, size_t i, uint64_t room, unsigned slack, unsigned cost,
+		     const struct rect *rect)
+{
+	struct item *item = s->order[i];
+	unsigned spare = rect_area(rect) - item->want;
+
+	if (s->stable)
+		cost += cost_of(item, rect);
+	item->packed = *rect;
+	return spare <= slack && pack_from(s, i + 1, room - units_of(rect), slack - spare, cost);
+}
+
+static bool keep_packing(struct search *s, unsigned cost)
+{
+	for (size_t i = 0; i < s->n; i++)
+		s->items[i].rect = s->items[i].packed;
+	s->cost = cost;
+	return !s->stable;
+}
+
+static struct dead_end *dead_end_of(struct search *s, size_t i, uint64_t room)
+{
+	uint64_t hash = (room ^ room >> 29 ^ i << 16) * UINT64_C(0x9e3779b97f4a7c15);
+
+	return &s->dead[hash >> (64 - DEAD_BITS)];
+}
+
+/* Packs the leases from the i-th one on. slack: units of the room that nobody wants. cost: of the others. true: this
+ * will do; in a stable search, never: cheaper packings are searched as long as there are steps. */
+static bool pack_from(struct search *s, size_t i, uint64_t room, unsigned slack, unsigned cost)
+{
+	struct dead_end *dead = dead_end_of(s, i, room);
+	struct options options;
+	struct item *item;
+
+	if (cost >= s->cost)
 		return false;
-	term = &s->layout->terms[s->order[i]];
-	find_options(s, term, room, &options);
-	for (size_t j = 0; j < options.n && s->steps > 0; j++) {
-		s->steps--;
-		term->packed = options.at[j].rect;
-		memcpy(left, room, sizeof(left));
-		take(left, &term->packed, true);
-		if (pack_from(s, i + 1, left))
-			return true;
+	if (i == s->n)
+		return keep_packing(s, cost);
+	if (s->steps == 0 || !may_fit(s, i, room, slack) ||
+	    (dead->packing == s->packing && dead->room == room && dead->i == i &&
+	     dead->cost >= s->cost - cost))
+		return false;
+	s->steps--;
+	item = s->order[i];
+	if (item->first.columns && has_room(room, &item->first) &&
+	    pack_one(s, i, room, slack, cost, &item->first))
+		return true;
+	for (size_t j = 0; j < item->n_shapes && spare_of(item, &item->shapes[j]) <= slack;) {
+		j = find_options(s, item, room, slack, j, &options);
+		for (size_t o = 0; o < options.n; o++)
+			if (pack_one(s, i, room, slack, cost, &options.at[o].rect))
+				return true;
 	}
+	*dead = (struct dead_end){ room, s->packing, i, s->cost - cost };
 	return false;
 }
 
-/* Finds a rectangle of what each lease wants, the largest first. false: none was found within the steps. */
+static void start_packing(struct search *s, unsigned steps)
+{
+	sort_items(s);
+	s->steps = steps;
+	s->cost = UINT_MAX;
+	s->packing++;
+}
+
+/* Sets what is tried first, and what is left to others. */
+static void prepare(const struct search *s)
+{
+	uint64_t others = 0;
+
+	for (size_t i = s->n; i-- > 0;) {
+		struct item *item = s->order[i];
+		const struct rect none = { 0 };
+
+		item->others = others;
+		others += item->held;
+		item->first = s->last ? item->rect : s->stable ? item->present : none;
+		if (item == s->last || rect_area(&item->first) < item->want ||
+		    !is_allowed(item, &item->first))
+			item->first = none;
+	}
+}
+
+/* Finds a rectangle of what each lease wants, or more. false: none was found within the steps. */
 static bool pack(struct search *s, unsigned steps)
 {
-	struct layout *layout = s->layout;
+	unsigned wanted = 0, units = sum(s->free);
 
-	for (size_t i = 0; i < layout->n; i++)
-		s->order[i] = i;
-	qsort_r(s->order, layout->n, sizeof(*s->order), by_size, s);
-	s->steps = steps + (unsigned)layout->n;
-	if (!pack_from(s, 0, layout->free))
+	for (size_t i = 0; i < s->n; i++)
+		wanted += s->items[i].want;
+	if (wanted > units)
 		return false;
-	for (size_t i = 0; i < layout->n; i++)
-		layout->terms[i].rect = layout->terms[i].packed;
-	return true;
+	start_packing(s, steps + (unsigned)s->n);
+	prepare(s);
+	pack_from(s, 0, s->free, units - wanted, 0);
+	return s->cost < UINT_MAX;
 }
 
 /* Each wants this part of its share. */
 static bool pack_part(struct search *s, unsigned part)
 {
-	for (size_t i = 0; i < s->layout->n; i++) {
-		struct layout_term *term = &s->layout->terms[i];
+	for (size_t i = 0; i < s->n; i++) {
+		const struct layout_term *term = s->items[i].term;
 		uint64_t one = PARTS * LAYOUT_UNIT;
 		uint64_t want = ((uint64_t)term->share * part + one - 1) / one;
 
-		term->want = max_u(term->least, (unsigned)want);
+		set_want(s, &s->items[i], max_u(term->least, (unsigned)want));
 	}
 	return pack(s, STEPS);
 }
 
 /* ---- what is left ------------------------------------------------------------------------ */
 
-static unsigned level_of(const struct layout_term *term)
+static unsigned level_of(const struct item *item)
 {
-	uint64_t area = (uint64_t)rect_area(&term->rect) * LAYOUT_UNIT * LAYOUT_WHOLE;
+	uint64_t area = (uint64_t)rect_area(&item->rect) * LAYOUT_UNIT * LAYOUT_WHOLE;
 
-	return (unsigned)min_u64(area / max_u(term->share, 1), UINT_MAX);
+	return (unsigned)min_u64(area / max_u(item->term->share, 1), UINT_MAX);
 }
 
 /* The lease that is furthest below its share, of those that can have more; NULL. */
-static struct layout_term *find_lowest(const struct layout *layout)
+static struct item *find_lowest(const struct search *s)
 {
-	struct layout_term *lowest = NULL;
+	struct item *lowest = NULL;
 
-	for (size_t i = 0; i < layout->n; i++) {
-		struct layout_term *term = &layout->terms[i];
-
-		if (!term->full && (!lowest || level_of(term) < level_of(lowest)))
-			lowest = term;
-	}
+	for (size_t i = 0; i < s->n; i++)
+		if (!s->items[i].full && (!lowest || level_of(&s->items[i]) < level_of(lowest)))
+			lowest = &s->items[i];
 	return lowest;
 }
 
-/* Can the lease have a unit more, and the others what they have? They are packed anew, or around it. */
-static bool raise_term(struct search *s, struct layout_term *term)
+/* Finds a rectangle of exactly what the last lease wants beside those of the others. */
+static bool pack_last(struct search *s)
+{
+	uint64_t room = s->free;
+
+	start_packing(s, 1);
+	for (size_t i = 0; i + 1 < s->n; i++) {
+		s->order[i]->packed = s->order[i]->rect;
+		room -= units_of(&s->order[i]->rect);
+	}
+	s->order[s->n - 1]->first.columns = 0;
+	pack_from(s, s->n - 1, room, 0, 0);
+	return s->cost < UINT_MAX;
+}
+
+/* Can the lease have a unit more, and the others what they have? They stay; or they are packed anew, or around it. */
+static bool raise_item(struct search *s, struct item *item)
 {
 	bool raised;
 
-	for (size_t i = 0; i < s->layout->n; i++)
-		s->layout->terms[i].want = rect_area(&s->layout->terms[i].rect);
-	term->want++;
-	if (term->want > (s->stable ? rect_area(&term->best) : term->most))
+	for (size_t i = 0; i < s->n; i++)
+		set_want(s, &s->items[i], rect_area(&s->items[i].rect) + (&s->items[i] == item));
+	if (item->want > (s->stable ? item->goal : item->term->most))
 		return false;
-	if (s->layout->n <= SETTLED && pack(s, STEPS_MORE))
+	s->last = item;
+	raised = pack_last(s);
+	s->last = NULL;
+	if (raised || pack(s, STEPS_MORE))
 		return true;
-	s->last = term;
+	s->last = item;
 	raised = pack(s, STEPS_MORE);
 	s->last = NULL;
 	return raised;
@@ -373,12 +563,12 @@ static bool raise_term(struct search *s, struct layout_term *term)
 /* The worst-off lease that can have more gets it; in a stable search, no more than in the best layout. */
 static void extend(struct search *s)
 {
-	struct layout_term *term;
+	struct item *item;
 
-	for (size_t i = 0; i < s->layout->n; i++)
-		s->layout->terms[i].full = false;
-	while ((term = find_lowest(s->layout)))
-		term->full = !raise_term(s, term);
+	for (size_t i = 0; i < s->n; i++)
+		s->items[i].full = false;
+	while ((item = find_lowest(s)))
+		item->full = !raise_item(s, item);
 }
 
 /* ---- what is better ---------------------------------------------------------------------- */
@@ -415,101 +605,100 @@ bool layout_is_clearly_better(const unsigned *a, const unsigned *b, size_t n)
 	return i < n && a[i] > b[i] && is_better(a, b, n);
 }
 
-static void find_levels(const struct layout *layout, unsigned *ret)
+static void find_levels(const struct search *s, unsigned *ret)
 {
-	for (size_t i = 0; i < layout->n; i++)
-		ret[i] = min_u(level_of(&layout->terms[i]), LAYOUT_WHOLE);
-	layout_sort_levels(ret, layout->n);
+	for (size_t i = 0; i < s->n; i++)
+		ret[i] = min_u(level_of(&s->items[i]), LAYOUT_WHOLE);
+	layout_sort_levels(ret, s->n);
 }
 
-static void keep(struct layout *layout)
+static void keep(struct search *s)
 {
-	for (size_t i = 0; i < layout->n; i++)
-		layout->terms[i].best = layout->terms[i].rect;
+	for (size_t i = 0; i < s->n; i++)
+		s->items[i].best = s->items[i].rect;
 }
 
 /* ---- what is kept ------------------------------------------------------------------------ */
 
-static unsigned cost_of_all(const struct layout *layout)
+static unsigned cost_of_all(const struct search *s)
 {
 	unsigned cost = 0;
 
-	for (size_t i = 0; i < layout->n; i++)
-		cost += cost_of(&layout->terms[i], &layout->terms[i].rect);
+	for (size_t i = 0; i < s->n; i++)
+		cost += cost_of(&s->items[i], &s->items[i].rect);
 	return cost;
 }
 
-static bool is_sound(const struct layout *layout)
+static bool is_equal(const struct layout_term *a, const struct layout_term *b)
 {
-	unsigned used[LAYOUT_COLUMNS] = { 0 };
-
-	for (size_t i = 0; i < layout->n; i++) {
-		if (!is_allowed(layout, &layout->terms[i], &layout->terms[i].rect))
-			return false;
-		take(used, &layout->terms[i].rect, false);
-	}
-	for (size_t c = 0; c < layout->n_columns; c++)
-		if (used[c] > layout->free[c])
-			return false;
-	return true;
+	return a->share == b->share && a->least == b->least && a->most == b->most;
 }
 
-static void swap_columns(struct layout *layout, size_t a, size_t b)
+/* The areas of the best layout: of equal leases, the one that holds more has more. */
+static void find_goals(struct search *s, bool swaps)
 {
-	uint32_t both = UINT32_C(1) << a | UINT32_C(1) << b;
+	for (size_t i = 0; i < s->n; i++) {
+		struct item *a = &s->items[i];
 
-	for (size_t i = 0; i < layout->n; i++)
-		if ((layout->terms[i].rect.columns & both) &&
-		    (layout->terms[i].rect.columns & both) != both)
-			layout->terms[i].rect.columns ^= both;
-}
+		a->goal = rect_area(&a->best);
+		for (size_t j = 0; swaps && j < i; j++) {
+			struct item *b = &s->items[j];
+			const unsigned goals[] = { min_u(a->goal, b->goal),
+						   max_u(a->goal, b->goal) };
 
-/* Swaps columns for which leases keep more. */
-static bool swap_all(struct layout *layout)
-{
-	bool any = false;
-
-	for (size_t a = 0; a < layout->n_columns; a++)
-		for (size_t b = a + 1; b < layout->n_columns; b++) {
-			unsigned cost = cost_of_all(layout);
-
-			swap_columns(layout, a, b);
-			if (cost_of_all(layout) < cost && is_sound(layout))
-				any = true;
-			else
-				swap_columns(layout, a, b);
+			if (!is_equal(a->term, b->term))
+				continue;
+			a->goal = goals[a->n_held >= b->n_held];
+			b->goal = goals[a->n_held < b->n_held];
 		}
-	return any;
+	}
 }
 
 /* Takes a layout in which leases keep more, if it is not clearly worse. Each wants what it has in the best one, or a
  * little less, which is then extended. */
 static void settle(struct search *s, bool less)
 {
-	struct layout *layout = s->layout;
 	unsigned cost;
 
-	for (size_t i = 0; i < layout->n; i++) {
-		struct layout_term *term = &layout->terms[i];
-		unsigned best = rect_area(&term->best);
+	find_goals(s, less);
+	for (size_t i = 0; i < s->n; i++) {
+		struct item *item = &s->items[i];
+		unsigned lack = less ? item->goal / LAYOUT_CLEARLY : 0;
 
-		term->rect = term->best;
-		term->want = max_u(term->least, less ? best - best / LAYOUT_CLEARLY : best);
+		item->rect = item->best;
+		set_want(s, item, max_u(item->term->least, item->goal - lack));
 	}
-	cost = cost_of_all(layout);
+	cost = cost_of_all(s);
 	s->stable = true;
 	if (cost == 0 || !pack(s, STEPS))
 		return;
 	extend(s);
-	find_levels(layout, s->levels);
-	if (cost_of_all(layout) < cost && !layout_is_clearly_better(s->best, s->levels, layout->n))
-		keep(layout);
+	find_levels(s, s->levels);
+	if (cost_of_all(s) < cost && !layout_is_clearly_better(s->best, s->levels, s->n))
+		keep(s);
+}
+
+/* The last part with which all want what they want now; or the last one below, with which one of them wants less. */
+static unsigned last_part(const struct search *s, bool same)
+{
+	unsigned ret = same ? PARTS : 0;
+
+	for (size_t i = 0; i < s->n; i++) {
+		const struct item *item = &s->items[i];
+		uint64_t one = PARTS * LAYOUT_UNIT;
+		unsigned share = max_u(item->term->share, 1);
+
+		if (same)
+			ret = (unsigned)min_u64(ret, item->want * one / share);
+		else if (item->want > item->term->least)
+			ret = (unsigned)max_u64(ret, (item->want - 1) * one / share);
+	}
+	return ret;
 }
 
 static bool search(struct search *s)
 {
 	unsigned low = 0, high = PARTS;
-	struct layout *layout = s->layout;
 
 	if (!pack_part(s, low))
 		return false;
@@ -517,30 +706,42 @@ static bool search(struct search *s)
 		unsigned middle = high - (high - low) / 2;
 
 		if (pack_part(s, middle))
-			low = middle;
+			low = min_u(last_part(s, true), high);
 		else
-			high = middle - 1;
+			high = last_part(s, false);
 	}
 	extend(s);
-	find_levels(layout, s->best);
-	keep(layout);
-	for (int less = 0; layout->n <= SETTLED && less <= 1; less++)
+	find_levels(s, s->best);
+	keep(s);
+	for (int less = 0; less <= 1; less++)
 		settle(s, less);
-	for (size_t i = 0; i < layout->n; i++)
-		layout->terms[i].rect = layout->terms[i].best;
-	while (layout->n <= SETTLED && swap_all(layout))
-		;
+	for (size_t i = 0; i < s->n; i++)
+		s->items[i].rect = s->items[i].best;
 	return true;
 }
 
 int layout_find(struct layout *layout)
 {
-	_cleanup_(freep) size_t *order = calloc(layout->n + 1, sizeof(*order));
-	_cleanup_(freep) unsigned *levels = calloc(2 * layout->n + 1, sizeof(*levels));
-	struct search s = { .layout = layout, .order = order, .levels = levels };
+	size_t n = layout->n;
+	_cleanup_(freep) struct item *items = calloc(n + 1, sizeof(*items));
+	_cleanup_(freep) struct item **order = calloc(n + 1, sizeof(*order));
+	_cleanup_(freep) unsigned *levels = calloc(2 * n + 1, sizeof(*levels));
+	struct search s = {
+		.layout = layout, .n = n, .items = items, .order = order, .levels = levels
+	};
 
-	if (!order || !levels)
+	if (!items || !order || !levels)
 		return -ENOMEM;
-	s.best = &levels[layout->n];
-	return search(&s);
+	s.best = &levels[n];
+	for (unsigned c = 0; c < layout->n_columns; c++)
+		s.free |= (uint64_t)layout->free[c] << 8 * c;
+	for (size_t i = 0; i < n; i++) {
+		order[i] = &items[i];
+		item_init(&items[i], layout, &layout->terms[i]);
+	}
+	if (!search(&s))
+		return 0;
+	for (size_t i = 0; i < n; i++)
+		layout->terms[i].rect = items[i].rect;
+	return 1;
 }

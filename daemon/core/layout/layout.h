@@ -35,11 +35,6 @@ struct layout_term {
 	uint8_t own[CUSET_XCCS][LAYOUT_COLUMNS]; /* units that a rectangle of its least can be of */
 	unsigned held[LAYOUT_COLUMNS];           /* units that it has */
 	struct rect rect;                        /* set by layout_find() */
-
-	/* Used by layout_find(). */
-	unsigned want;
-	struct rect packed, best;
-	bool full;
 };
 
 struct layout {

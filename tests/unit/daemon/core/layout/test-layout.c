@@ -285,6 +285,26 @@ TEST(least_is_in_other_columns_of_each_xcc)
 	CHECK((p.terms[0].rect.columns & 0x6) == 0x6 && worst_of(&p) == 1);
 }
 
+/* Of 4 x 9, two leases have 6 units of a column and one has 3 of both: each gets 12 around them. */
+TEST(leases_grow_around_what_they_have)
+{
+	struct puzzle p;
+
+	puzzle_init(&p, (unsigned[]){ 9, 9, 9, 9 }, 4, 3);
+	p.terms[0].held[2] = p.terms[2].held[0] = 6;
+	p.terms[1].held[0] = p.terms[1].held[2] = 3;
+	for (size_t i = 0; i < 3; i++)
+		for (size_t c = 0; c < 4; c++)
+			p.terms[i].own[0][c] = (uint8_t)p.terms[i].held[c];
+	CHECK(find(&p) == 1);
+	check_sound(&p);
+	CHECK(worst_of(&p) == 1);
+	for (size_t i = 0; i < 3; i++)
+		for (size_t c = 0; c < 4; c++)
+			CHECK((p.terms[i].rect.columns >> c & 1 ? p.terms[i].rect.height : 0) >=
+			      p.terms[i].held[c]);
+}
+
 /* Two halves of 30, and a third lease: both shrink in place to 20. */
 TEST(leases_keep_their_columns_when_they_shrink)
 {
