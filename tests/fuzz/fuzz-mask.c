@@ -8,7 +8,7 @@
 #include "client/output/mask-text.h"
 #include "client/output/mask-variable.h"
 #include "fuzz.h"
-#include "ledger-play.h"
+#include "made-gpus.h"
 #include "util/base.h"
 
 /* What is written is read back as the same mask. */

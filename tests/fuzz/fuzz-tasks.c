@@ -5,8 +5,9 @@
 #include <errno.h>
 
 #include "client/rt/task-plan.h"
+#include "core/policy/settings.h"
 #include "fuzz.h"
-#include "ledger-rig.h"
+#include "made-gpus.h"
 #include "util/text.h"
 
 static void plan(const struct rt_set *set, const struct rt_gpu *gpu)

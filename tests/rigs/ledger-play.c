@@ -14,22 +14,6 @@ bool play_chance(struct play *play, unsigned percent)
 	return play_below(play, 100) < percent;
 }
 
-struct gpu_info play_gpu(const char *name, unsigned shape)
-{
-	static const struct geometry shapes[PLAY_SHAPES] = {
-		{ .xccs = 1, .engines = 4, .arrays = 1, .array_cus = 16 },
-		{ .xccs = 1, .engines = 4, .arrays = 2, .array_cus = 10, .wgp = true },
-		{ .xccs = 4, .engines = 4, .arrays = 1, .array_cus = 10 },
-		{ .xccs = 1, .engines = 2, .arrays = 1, .array_cus = 8 },
-	};
-	static const unsigned cus[PLAY_SHAPES] = { 60, 72, 152, 16 };
-	struct gpu_info info = radeon_vii(name);
-
-	info.geometry = shapes[shape];
-	CHECK(geometry_spread(&info.geometry, cus[shape]) == 0);
-	return info;
-}
-
 struct play play_new(unsigned seed)
 {
 	static const char *const names[] = { "0000:03:00.0", "0000:04:00.0", "0000:05:00.0/0",

@@ -6,7 +6,6 @@
 #include "ledger-rig.h"
 
 #define PLAY_GPUS 4U
-#define PLAY_SHAPES 4U
 
 struct play {
 	struct arbiter *arbiter;
@@ -17,9 +16,6 @@ struct play {
 unsigned play_below(struct play *play, unsigned n);
 
 bool play_chance(struct play *play, unsigned percent);
-
-/* 0: one shader array, 1: WGPs, 2: several XCCs with a harvest, 3: small. */
-struct gpu_info play_gpu(const char *name, unsigned shape);
 
 struct play play_new(unsigned seed);
 

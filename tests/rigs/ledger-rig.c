@@ -3,29 +3,6 @@
 
 #include "ledger-check.h"
 
-struct gpu_info radeon_vii(const char *name)
-{
-	struct gpu_info info = {
-		.geometry = { .xccs = 1, .engines = 4, .arrays = 1, .array_cus = 16 },
-		.gfx_target = 90006,
-		.harvest_known = true,
-		.law.basis = LAW_MEASURED,
-		.queue_slots = 24,
-		.process_slots = 8,
-		.pipes = 4,
-		.queues_per_pipe = 8,
-		.sdma_queues = 16,
-		.sdma_xgmi_queues = 16, /* for tests: the card has none */
-		.vram_bytes = UINT64_C(16) << 30,
-		.scheduler = SCHEDULER_HWS,
-	};
-
-	snprintf(info.name, sizeof(info.name), "%s", name);
-	snprintf(info.device, sizeof(info.device), "Radeon VII");
-	CHECK(geometry_spread(&info.geometry, 60) == 0);
-	return info;
-}
-
 struct arbiter *arbiter_of(const struct gpu_info *gpus, size_t n)
 {
 	struct settings *settings = NULL;

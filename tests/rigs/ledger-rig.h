@@ -9,9 +9,7 @@
 #include "check-cond.h"
 #include "core/change/arbiter.h"
 #include "core/policy/request.h"
-
-/* A Radeon VII: 4 engines of 15 CUs, 24 queue slots, 8 process slots. */
-struct gpu_info radeon_vii(const char *name);
+#include "made-gpus.h"
 
 struct arbiter *arbiter_of(const struct gpu_info *gpus, size_t n);
 

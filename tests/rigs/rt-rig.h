@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "client/rt/task-plan.h"
-#include "ledger-rig.h"
+#include "made-gpus.h"
 
 #define RIG_TASKS 8U
 

@@ -13,7 +13,7 @@
 
 #include "check.h"
 #include "util/base.h"
-#include "ledger-rig.h"
+#include "made-gpus.h"
 #include "measured.h"
 
 #define SAMPLES 64

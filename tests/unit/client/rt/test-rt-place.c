@@ -3,6 +3,7 @@
 /* The placement of rt plan, compared with the best possible one. */
 
 #include "check.h"
+#include "core/ledger/gpu.h"
 #include "random-geometry.h"
 #include "rt-rig.h"
 #include "seed.h"

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "check.h"
+#include "core/policy/settings.h"
 #include "lack.h"
 #include "random-geometry.h"
 #include "rt-rig.h"

@@ -8,7 +8,8 @@
 #include <inttypes.h>
 
 #include "check.h"
-#include "ledger-rig.h"
+#include "core/mask/codec.h"
+#include "made-gpus.h"
 #include "scratch.h"
 
 #define NAME "0000:03:00.0"
