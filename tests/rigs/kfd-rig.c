@@ -92,6 +92,7 @@ void start_two(struct rig *rig)
 	struct gpu_info infos[2] = { kfd_radeon_vii(), kfd_radeon_vii() };
 
 	strcpy(infos[1].name, "0000:04:00.0");
+	infos[1].geometry = shape(1, 1, 1, 4, false, 4); /* its caches are files */
 	infos[0].geometry.active[0][1][0] = 12;
 	kfd_rig_start(rig, infos, 2);
 }
@@ -109,7 +110,7 @@ void put_path(const struct rig *rig, const char *file, char *buf, size_t size)
 
 void in_place_of(struct rig *rig, const char *file, const char *kind)
 {
-	static char large[10U << 20];
+	static char large[1U << 20];
 	char path[256];
 
 	put_path(rig, file, path, sizeof(path));
@@ -127,5 +128,6 @@ void in_place_of(struct rig *rig, const char *file, const char *kind)
 	} else if (strcmp(kind, "large") == 0) {
 		memset(large, '7', sizeof(large));
 		CHECK(fake_sysfs_write(rig->dir, file, large, sizeof(large)) == 0);
+		CHECK(truncate(path, 10L << 20) == 0);
 	}
 }

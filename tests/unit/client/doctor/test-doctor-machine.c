@@ -64,6 +64,7 @@ TEST_WITH(gpus_beyond_those_that_gpuarbd_uses_are_named, struct patient *patient
 	for (size_t i = 0; i < ARRAY_SIZE(gpus); i++) {
 		gpus[i] = patient->doctor.gpus[0];
 		gpus[i].kfd_gpu_id = 0; /* fake-sysfs chooses */
+		gpus[i].geometry = (struct geometry){ 1, 1, 1, 1, false, { { { 1 } } } };
 		snprintf(gpus[i].name, sizeof(gpus[i].name), "0000:%02zx:00.0", 100 - i);
 	}
 	CHECK(fake_sysfs_remove(patient->scratch.path, "sys/class") == 0);

@@ -32,8 +32,8 @@ static void stage_start(struct stage *stage, const char *timeout, const char *fr
 static void stage_end(struct stage *stage)
 {
 	close(stage->client);
+	fake_systemd_stop(&stage->systemd); /* or the helper waits for its answers as it ends */
 	helper_stop(&stage->helper);
-	fake_systemd_stop(&stage->systemd);
 	rig_done(&stage->bus);
 }
 
