@@ -29,9 +29,9 @@ const char *__asan_default_options(void)
 {
 	return "detect_leaks=0";
 }
-#define STEP check_rounds(37, 1)
+#define STEP check_one_in(37, 1)
 #else
-#define STEP (getenv("GCOV_ERROR_FILE") ? 1U : check_rounds(3, 1)) /* coverage counts all */
+#define STEP (getenv("GCOV_ERROR_FILE") ? 1U : check_one_in(3, 1)) /* coverage counts all */
 #endif
 #define WORDS 12
 #define EXIT_USAGE 2

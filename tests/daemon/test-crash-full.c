@@ -3,7 +3,7 @@
 /*
  * Random histories on a runtime directory that is full, fills and empties, with a gpuarbd that is killed
  * between two calls, or at a random visible step of a call. Clients remember what they were told: no CU is in
- * two masks, no granted lease is lost, and no generation goes backwards. CRASH_RESTARTS: how many; default 25, with GPUARB_LONG 1,000.
+ * two masks, no granted lease is lost, and no generation goes backwards.
  */
 
 #include "check.h"
@@ -310,8 +310,7 @@ static void begin(struct history *h)
 
 static void play_history(void)
 {
-	const char *text = getenv("CRASH_RESTARTS");
-	unsigned restarts = text ? (unsigned)strtoul(text, NULL, 10) : check_rounds(25, 1000);
+	unsigned restarts = check_rounds(25, 1000);
 	static struct history h;
 
 	h.random = SEED_OF_RUN("CRASH_SEED");

@@ -252,7 +252,7 @@ TEST(promises_hold_whatever_users_do)
 	} while (is_stuck(&s));
 	printf("%u granted, %u refused, %u killed; %u had moved, %u were revoked when counted\n",
 	       s.granted, s.refused, s.killed, s.moved, s.revoked);
-	CHECK(s.granted > 20 && s.refused > 0 && s.killed > 0);
+	CHECK_REACHED(s.granted > 20 && s.refused > 0 && s.killed > 0);
 	for (unsigned i = 0; i < HELD_MAX; i++)
 		if (s.held[i].bus)
 			drop(&s, &s.held[i]);

@@ -130,7 +130,7 @@ static void deny_each(struct stage *s, make_t *make,
 	sd_bus_message *answer;
 	long left;
 
-	for (long n = 0; n < ALLOCATIONS_MAX; n += check_rounds(STEP, 1)) {
+	for (long n = 0; n < ALLOCATIONS_MAX; n += check_one_in(STEP, 1)) {
 		sd_bus_message *m = make(s);
 
 		*s->left = n;
@@ -305,7 +305,7 @@ TEST(calls_that_read_the_driver_are_answered_without_memory)
  * with sanitizers. Coverage needs a start for each allocation. */
 static unsigned start_step(void)
 {
-	return getenv("GCOV_ERROR_FILE") ? 1 : check_rounds(START_STEP, 7);
+	return getenv("GCOV_ERROR_FILE") ? 1 : check_one_in(START_STEP, 7);
 }
 
 /* The service manager starts gpuarbd again until it has the lease that the one before had saved. */

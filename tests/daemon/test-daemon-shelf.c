@@ -130,7 +130,7 @@ TEST(a_crash_while_holders_are_shelved_loses_no_lease)
 	unsigned killed = 0;
 
 	for (unsigned i = 0; i < ARRAY_SIZE(points) && !s.stage.untraceable;
-	     i += check_rounds(2, 1))
+	     i += check_one_in(2, 1))
 		killed += try_at(&s, points[i]);
 	if (s.stage.untraceable) {
 		leave(s.stage.bus);

@@ -2,7 +2,7 @@
 
 /*
  * 64 clients that reserve, resize, release and die at random: when they have ended, nothing is left
- * behind. SOAK_CYCLES: how many leases they request in all; default 1000, with GPUARB_LONG 100,000.
+ * behind.
  */
 
 #include <stdatomic.h>
@@ -230,13 +230,6 @@ static void print(const char *when, const struct figures *f)
 	       f->stored, f->cus_free, f->slots_free);
 }
 
-static unsigned number_in_environment(const char *name, unsigned otherwise)
-{
-	const char *text = getenv(name);
-
-	return text ? (unsigned)strtoul(text, NULL, 10) : otherwise;
-}
-
 static void start(struct rig *rig)
 {
 	rig_write(rig, "gpuarbd.conf", CROWD);
@@ -245,7 +238,7 @@ static void start(struct rig *rig)
 
 TEST(clients_that_die_at_random_leave_nothing_behind)
 {
-	unsigned cycles = number_in_environment("SOAK_CYCLES", check_rounds(1000, 100000));
+	unsigned cycles = check_rounds(1000, 100000);
 	unsigned seed = SEED_OF_RUN("SOAK_SEED");
 	struct figures first, warm, last;
 	struct shared *shared;

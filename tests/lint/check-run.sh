@@ -37,6 +37,7 @@ prints 2 "'--repeat=ten': use a number" --repeat=ten
 prints 2 "'--suite' has no value" --suite
 prints 2 "'--long=units': the parts are" --long=units
 prints 3 'it went on' --long=bus arbiter
+GPUARB_ROUNDS=many prints 2 "GPUARB_ROUNDS='many': use a number"
 GPUARB_SEED=monday prints 2 "GPUARB_SEED='monday': use a whole number"
 prints 3 'it went on' --repeat=2 --suite unit --no-suite=lint --maxfail 1 arbiter
 prints 3 'it went on'

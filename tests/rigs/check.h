@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "check-cond.h"
+#include "rounds.h"
 
 /* The function runs at the end of the scope of the variable. */
 #define _cleanup_(f) __attribute__((cleanup(f)))
@@ -87,12 +88,6 @@ static const char *(*check_missing)(void);
 	}                                     \
 	CHECK_REGISTER(id, id##_with_fixture) \
 	static void id(parameter)
-
-/* How often a test tries: USUAL times, THOROUGH times under `tests/run --long`. */
-static inline unsigned check_rounds(unsigned usual, unsigned thorough)
-{
-	return getenv("GPUARB_LONG") ? thorough : usual;
-}
 
 static inline bool check_is_named(const struct check_test *t, const char *name)
 {

@@ -3,8 +3,7 @@
 /*
  * adversary [SEED [PERCENT]]: no task of a set that `gpuarbctl rt plan` accepts may take longer than
  * its bound, or than this share of it: the adversary has to find that a smaller one is wrong.
- * RT_SETS is the number of sets; GPUARB_LONG=1 makes it 100,000. Prints the seed, and how far the
- * bounds are above the longest simulated times.
+ * Prints the seed, and how far the bounds are above the longest simulated times.
  */
 
 #include "adversary.h"
@@ -18,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "rounds.h"
 #include "seed.h"
 
 #define SETS 200U
@@ -268,13 +268,10 @@ static void work_in(char *directory)
 int main(int argc, char *argv[])
 {
 	char directory[] = "/tmp/gpuarb-adversary-XXXXXX", command[64];
-	const char *wanted = getenv("RT_SETS");
-	unsigned sets = getenv("GPUARB_LONG") ? SETS_LONG : SETS;
+	unsigned sets = check_rounds(SETS, SETS_LONG);
 	long seed = argc > 1 ? atol(argv[1]) : (long)SEED_OF_RUN("RT_SEED");
 	struct tally tally = { .percent = argc > 2 ? atol(argv[2]) : 100 };
 
-	if (wanted)
-		sets = (unsigned)strtoul(wanted, NULL, 10);
 	printf("seed %ld, %u sets\n", seed, sets);
 	fflush(stdout);
 	seed_rand((unsigned)seed);

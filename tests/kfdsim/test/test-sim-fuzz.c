@@ -5,7 +5,7 @@
 
 /* Random bytes to random ioctls, some of them sensible: nothing but an errno may come of it. */
 
-#define ROUNDS 120000U
+#define ROUNDS check_rounds(120000, 1000000)
 #define PROCESSES 3U
 #define WORDS 24U /* CREATE_QUEUE's */
 #define NUMBERS 0x28U
@@ -211,14 +211,15 @@ static void run(bool timing, unsigned kfd_minor)
 
 	/* It came further than the first check. */
 	for (unsigned nr = 1; nr < NUMBERS; nr++)
-		CHECK(fuzz.good[nr] + fuzz.bad[nr] > ROUNDS / 100);
-	CHECK(fuzz.rendered > 100);
-	CHECK(fuzz.good[0x08] > 100 && fuzz.good[0x0c] > 10 && fuzz.good[0x16] > 100);
-	CHECK(fuzz.good[0x18] > 10);
+		CHECK_REACHED(fuzz.good[nr] + fuzz.bad[nr] > ROUNDS / 100);
+	CHECK_REACHED(fuzz.rendered > 100);
+	CHECK_REACHED(fuzz.good[0x08] > 100 && fuzz.good[0x0c] > 10 && fuzz.good[0x16] > 100);
+	CHECK_REACHED(fuzz.good[0x18] > 10);
 	/* Linux 6.12 wants buffers of queues that chance does not find. */
 	if (kfd_minor != KFD_LINUX_6_12) {
-		CHECK(fuzz.good[0x02] > 100 && fuzz.good[0x03] > 100 && fuzz.good[0x07] > 100);
-		CHECK(fuzz.good[0x1a] > 10);
+		CHECK_REACHED(fuzz.good[0x02] > 100 && fuzz.good[0x03] > 100 &&
+			      fuzz.good[0x07] > 100);
+		CHECK_REACHED(fuzz.good[0x1a] > 10);
 	}
 	rig_stop(&fuzz.rig);
 }

@@ -20,9 +20,9 @@ static const char *const targets[] = {
 };
 
 #define CODE_MAX (1U << 24)
-#define N_TARGETS check_rounds(6, sizeof(targets) / sizeof(targets[0]))
+#define N_TARGETS check_size(6, sizeof(targets) / sizeof(targets[0]))
 /* hipcc has the same compiler behind it and takes its time. */
-#define N_HIPCC check_rounds(2, sizeof(targets) / sizeof(targets[0]))
+#define N_HIPCC check_size(2, sizeof(targets) / sizeof(targets[0]))
 
 /* In a process of its own, as gpuarb-latency does: hiprtc crashes on some targets. */
 static int compile(const char *target, char **ret_code, size_t *ret_size, char *buf, size_t size)
@@ -86,7 +86,7 @@ TEST(hiprtc_compiles_the_kernel_for_each_target)
 		compiled++;
 	}
 	/* Any HIP that there is has these. */
-	CHECK(compiled >= check_rounds(3, 6));
+	CHECK(compiled >= check_size(3, 6));
 }
 
 TEST(an_unknown_target_is_reported)
@@ -159,5 +159,5 @@ TEST(hipcc_compiles_the_kernel_for_each_target)
 		compiled++;
 	}
 	run("rm -rf %s", dir);
-	CHECK(compiled >= check_rounds(2, 6));
+	CHECK(compiled >= check_size(2, 6));
 }

@@ -4,8 +4,6 @@
  * Explores all behaviours of sets that rt plan accepts (rt-model.h): all sets of one or two tasks
  * up to a size, and random larger ones. No accepted set may ever miss a deadline. The test prints
  * how many sets are refused, and how much longer the bound is than the longest response.
- *
- * RT_SEED: the seed; RT_SETS: the number of random sets.
  */
 
 #include <inttypes.h>
@@ -16,8 +14,6 @@
 #include "rt-rig.h"
 #include "seed.h"
 
-#define SETS check_rounds(200, 600)
-
 struct tally {
 	unsigned sets, accepted, cautious; /* refused, and yet nothing was ever missed */
 	unsigned disturbed, inactive, jittery;
@@ -26,13 +22,6 @@ struct tally {
 	unsigned exact;         /* accepted tasks that were seen to need all of their bound */
 	unsigned tasks;
 };
-
-static unsigned number(const char *name, unsigned otherwise)
-{
-	const char *text = getenv(name);
-
-	return text ? (unsigned)strtoul(text, NULL, 10) : otherwise;
-}
 
 static void draw_tasks(struct rt_rig *rig)
 {
@@ -155,12 +144,10 @@ static void play(const struct rt_rig *rig, const struct gpu_info *gpu, bool refu
 
 TEST(an_accepted_set_never_misses)
 {
-	unsigned seed = SEED_OF_RUN("RT_SEED"), sets = number("RT_SETS", SETS);
+	unsigned seed = SEED_OF_RUN("RT_SEED"), sets = check_rounds(200, 600);
 	struct gpu_info gpu = radeon_vii("g");
 	struct tally tally = { 0 };
 
-	printf("RT_SEED=%u, %u sets\n", seed, sets);
-	fflush(stdout);
 	seed_rand(seed);
 	for (unsigned i = 0; i < sets; i++) {
 		struct rt_rig rig;
@@ -174,7 +161,7 @@ TEST(an_accepted_set_never_misses)
 	       tally.accepted, tally.sets - tally.accepted, tally.cautious, tally.states,
 	       tally.disturbed, tally.inactive, tally.jittery,
 	       tally.observed > 0 ? tally.bound / tally.observed : 0, tally.exact, tally.tasks);
-	if (sets < SETS)
+	if (rounds_are_few())
 		return;
 	/* Else it would prove nothing. */
 	CHECK(tally.accepted > sets / 10 && tally.sets - tally.accepted > sets / 10);
@@ -184,7 +171,7 @@ TEST(an_accepted_set_never_misses)
 
 /* ---- every set up to a size ---------------------------------------------------------------- */
 
-#define PERIOD_MAX check_rounds(5, 6)
+#define PERIOD_MAX (rounds_are_few() ? 4U : check_size(5, 6))
 #define LONGEST 2U
 
 struct tiny {

@@ -284,7 +284,7 @@ TEST(the_placement_is_optimal_in_shader_engines)
 	printf("%u fit, %u of them on more engines than need be; %u refused, %u of them for want of "
 	       "an order in which the daemon places them\n",
 	       tally.fit, tally.wider, tally.refused, tally.missed);
-	CHECK(tally.fit > sets / 8 && tally.refused > sets / 8);
+	CHECK_REACHED(tally.fit > sets / 8 && tally.refused > sets / 8);
 	/* The daemon places one lease after the other, and no order may do. */
-	CHECK(tally.missed * 50 <= tally.fit && tally.wider * 50 <= tally.fit);
+	CHECK_REACHED(tally.missed * 50 <= tally.fit && tally.wider * 50 <= tally.fit);
 }

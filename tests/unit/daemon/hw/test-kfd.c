@@ -130,7 +130,7 @@ TEST_WITH(random_harvests_are_read_from_the_caches, struct rig *rig)
 	unsigned seed = seed_nth(SEED_OF_RUN("SEED"), 0);
 
 	kfd_rig_start(rig, NULL, 0);
-	for (unsigned turn = 0; turn < 40; turn++) {
+	for (unsigned turn = 0; turn < check_rounds(40, 400); turn++) {
 		struct gpu_info info = info_of(&kinds[turn % ARRAY_SIZE(kinds)]);
 		struct geometry *geometry = &info.geometry;
 		unsigned step = geometry->wgp ? 2 : 1;

@@ -321,9 +321,7 @@ static unsigned play(unsigned seed)
 
 TEST(a_plan_announces_what_the_request_does_to_others)
 {
-	const char *runs = getenv("EFFECTS_RUNS");
-	unsigned n = runs ? (unsigned)strtoul(runs, NULL, 10) : check_rounds(10, 500);
-	unsigned seed = SEED_OF_RUN("EFFECTS_SEED"), differences = 0;
+	unsigned n = check_rounds(10, 500), seed = SEED_OF_RUN("EFFECTS_SEED"), differences = 0;
 
 	for (unsigned i = 0; i < n; i++)
 		differences += play(i == 0 ? seed : seed_nth(seed, i));
@@ -336,7 +334,7 @@ TEST(a_plan_announces_what_the_request_does_to_others)
 	       seen.vain_pauses, seen.revokes, seen.silent_revokes, seen.vain_revokes,
 	       seen.vain_verdicts, seen.vain);
 	fflush(stdout);
-	CHECK(seen.shrinks > 0);
+	CHECK_REACHED(seen.shrinks > 0);
 	/* No machine is known where one differs; it may be rarer than machines were tried. */
 	CHECK(differences * 200 <= seen.plans);
 }

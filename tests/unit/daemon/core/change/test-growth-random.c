@@ -306,21 +306,14 @@ static void run(const struct gpu_info *gpu, unsigned seed, struct outcome_count 
 	lending_done(&l);
 }
 
-static unsigned number(const char *name, unsigned otherwise)
-{
-	return getenv(name) ? (unsigned)strtoul(getenv(name), NULL, 10) : otherwise;
-}
-
 TEST(masks_come_to_rest_and_are_fair)
 {
 	struct gpu_info infos[SHIPPED_GPUS_MAX];
 	char names[SHIPPED_GPUS_MAX][64];
 	size_t n = load_shipped_gpus(infos, names);
-	unsigned seed = SEED_OF_RUN("GROWTH_SEED"),
-		 runs = number("GROWTH_RUNS", check_rounds(7, 20));
+	unsigned seed = SEED_OF_RUN("GROWTH_SEED"), runs = check_rounds(7, 20);
 	unsigned starved = 0;
 
-	printf("GROWTH_SEED=%u GROWTH_RUNS=%u\n", seed, runs);
 	for (size_t i = 0; i < n; i++) {
 		struct outcome_count count = { 0 };
 
@@ -426,7 +419,7 @@ TEST(masks_grow_once_in_an_interval_while_leases_come_and_go)
 	}
 	printf("%s: %u leases at the most, masks grew %llu times\n", names[gpu], most,
 	       (unsigned long long)growths);
-	CHECK(most > 0);
+	CHECK_REACHED(most > 0);
 	CHECK(balance(&l) < ROUNDS);
 	lending_done(&l);
 }

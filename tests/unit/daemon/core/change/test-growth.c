@@ -439,7 +439,7 @@ TEST(many_adaptable_leases_are_divided_in_time)
 	struct caller caller = caller_of(ANY);
 	struct request request = request_for(1);
 	struct result result = { 0 };
-	const unsigned crowd = check_rounds(60, 250);
+	const unsigned crowd = check_size(60, 250);
 	struct arbiter *a;
 	struct lease *lease;
 	clock_t start;
@@ -480,7 +480,7 @@ TEST(many_leases_on_64_gpus_have_their_leasts)
 {
 	struct gpu_info infos[CROWDED_GPUS];
 	struct scene s = { 0 };
-	const unsigned crowd = check_rounds(100, 1000);
+	const unsigned crowd = check_size(100, 1000);
 	struct lease *next;
 
 	for (unsigned i = 0; i < CROWDED_GPUS; i++) {

@@ -381,5 +381,5 @@ TEST(every_member_of_an_advice_is_needed_and_few_sets_are_cheaper)
 	}
 	printf("%u with advice, %u without; %u are the cheapest, %u leases more than needed in all\n",
 	       advised, none, cheapest, extra);
-	CHECK(advised > 50 && none > 10 && cheapest >= advised * 95 / 100);
+	CHECK_REACHED(advised > 50 && none > 10 && cheapest >= advised * 95 / 100);
 }

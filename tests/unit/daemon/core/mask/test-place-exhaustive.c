@@ -263,7 +263,7 @@ TEST(place_finds_the_best_of_all_subsets)
 		{ 3, 2, 1, 2, false, { { { 2 }, { 1 } }, { { 1 }, { 2 } }, { { 2 }, { 0 } } } },
 	};
 	struct small s = { .seed = seed_nth(SEED_OF_RUN("SEED"), 0) };
-	unsigned one_in = check_rounds(12, 1); /* states */
+	unsigned one_in = check_one_in(12, 1); /* states */
 
 	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++) {
 		s.geometry = shapes[i];
