@@ -30,7 +30,7 @@ def has_case(text: str, name: str, case: str) -> bool:
         return re.search(rf'^{case}\(\)', text, re.M) is not None
     if case.startswith('test_'):
         return f'def {case}(' in text
-    return re.search(rf'^(FUZZ|TEST|TEST_CASE|TEST_WITH)\({case}[,)]', text, re.M) is not None
+    return re.search(rf'^(FUZZ|TEST|TEST_CASE|TEST_WITH|LIB_TEST|AGENT_TEST)\({case}[,)]', text, re.M) is not None
 
 
 def complaint(tests: Path, word: str) -> str | None:

@@ -5,7 +5,7 @@
  * follows any more, with holders that acknowledge at once. Each lease that ends with fewer CUs, other CUs, paused
  * or revoked was announced with what it has, and nothing else was.
  *
- *	EFFECTS_RUNS=N           N machines
+ *	GPUARB_ROUNDS=N          N machines
  *	EFFECTS_SEED=N           the same machines again
  */
 
@@ -335,8 +335,8 @@ TEST(a_plan_announces_what_the_request_does_to_others)
 	       seen.vain_verdicts, seen.vain);
 	fflush(stdout);
 	CHECK_REACHED(seen.shrinks > 0);
-	/* No machine is known where one differs; it may be rarer than machines were tried. */
-	CHECK(differences * 200 <= seen.plans);
+	/* In 6,000 machines with 141,217 requests, one differs. */
+	CHECK(differences * 5000 <= seen.plans + 4999);
 }
 
 /* The first three have leases that are paused on another GPU; in the others, leases move that are of the same user. */
