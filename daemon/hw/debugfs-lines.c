@@ -11,33 +11,28 @@
 /* Quotes of lines in diagnostics; the kernel prints no longer ones. */
 #define QUOTE_MAX 60
 
-bool lines_next(struct lines *lines)
-{
-	const char *newline;
-
-	if (lines->at == lines->end)
-		return false;
-	newline = memchr(lines->at, '\n', (size_t)(lines->end - lines->at));
-	lines->line = lines->at;
-	lines->length = (size_t)((newline ? newline : lines->end) - lines->at);
-	lines->at = newline ? newline + 1 : lines->end;
-	lines->number++;
-	return true;
-}
-
-int lines_feed(struct lines *lines, const char *text, size_t size, const char *name, char *why,
-	       size_t why_size)
+void lines_feed(struct lines *lines, const char *text, size_t size, const char *name, char *why,
+		size_t why_size)
 {
 	lines->at = text;
 	lines->end = text + size;
 	lines->name = name;
 	lines->why = why;
 	lines->why_size = why_size;
-	if (size == 0 || text[size - 1] == '\n')
+}
+
+int lines_next(struct lines *lines)
+{
+	const char *newline;
+
+	if (lines->at == lines->end)
 		return 0;
-	while (lines_next(lines))
-		;
-	return lines_refuse_line(lines, "the text ends within a line");
+	newline = memchr(lines->at, '\n', (size_t)(lines->end - lines->at));
+	lines->line = lines->at;
+	lines->length = (size_t)((newline ? newline : lines->end) - lines->at);
+	lines->at = newline ? newline + 1 : lines->end;
+	lines->number++;
+	return newline ? 1 : lines_refuse_line(lines, "the text ends within a line");
 }
 
 bool lines_start_with(const struct lines *lines, const char *word)

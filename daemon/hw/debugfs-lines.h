@@ -24,13 +24,12 @@ struct lines {
 	size_t why_size;
 };
 
-/* Continues with the next piece; name: of the file; why: where the functions below write a sentence.
- * -EBADMSG with its last line if the piece does not end with a newline. */
-int lines_feed(struct lines *lines, const char *text, size_t size, const char *name, char *why,
-	       size_t why_size);
+/* Continues with the next piece; name: of the file; why: where the functions below write a sentence. */
+void lines_feed(struct lines *lines, const char *text, size_t size, const char *name, char *why,
+		size_t why_size);
 
-/* Returns false at the end of the piece. */
-bool lines_next(struct lines *lines);
+/* Returns 0 at the end of the piece, and -EBADMSG if that is not the end of the line. */
+int lines_next(struct lines *lines);
 
 bool lines_start_with(const struct lines *lines, const char *word);
 

@@ -114,10 +114,14 @@ int drm_queues_feed(struct drm_queue_parser *parser, const char *text, size_t si
 		    size_t why_size)
 {
 	struct lines lines = { .number = parser->n_lines };
-	int r = lines_feed(&lines, text, size, "dri", why, why_size);
+	int r;
 
-	while (r >= 0 && lines_next(&lines))
+	lines_feed(&lines, text, size, "dri", why, why_size);
+	while ((r = lines_next(&lines)) > 0) {
 		r = take_line(parser, &lines);
+		if (r < 0)
+			break;
+	}
 	parser->n_lines = lines.number;
 	return r;
 }

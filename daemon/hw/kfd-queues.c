@@ -16,13 +16,6 @@ static struct lines *lines_of(struct queue_parser *parser)
 	return parser->in_slots ? &parser->slots.lines : &parser->queues.lines;
 }
 
-static int feed(struct queue_parser *parser, const char *text, size_t size, char *why,
-		size_t why_size)
-{
-	return lines_feed(lines_of(parser), text, size, parser->in_slots ? "kfd/hqds" : "kfd/mqds",
-			  why, why_size);
-}
-
 /* The descriptors begin with the first process behind the slots. */
 static int end_slots(struct queue_parser *parser)
 {
@@ -38,13 +31,17 @@ static int end_slots(struct queue_parser *parser)
 int queue_parser_feed(struct queue_parser *parser, const char *text, size_t size, char *why,
 		      size_t why_size)
 {
-	int r = feed(parser, text, size, why, why_size);
+	int r;
 
-	while (r >= 0 && lines_next(lines_of(parser))) {
+	lines_feed(lines_of(parser), text, size, parser->in_slots ? "kfd/hqds" : "kfd/mqds", why,
+		   why_size);
+	while ((r = lines_next(lines_of(parser))) > 0) {
 		if (parser->in_slots && lines_start_with(&parser->slots.lines, "Process "))
 			r = end_slots(parser);
 		if (r >= 0)
 			r = parser->in_slots ? hqd_line(&parser->slots) : mqd_line(&parser->queues);
+		if (r < 0)
+			break;
 	}
 	return r;
 }
@@ -52,7 +49,7 @@ int queue_parser_feed(struct queue_parser *parser, const char *text, size_t size
 int queue_parser_end(struct queue_parser *parser, struct queue_text *ret, char *why,
 		     size_t why_size)
 {
-	int r = feed(parser, "", 0, why, why_size);
+	int r = queue_parser_feed(parser, "", 0, why, why_size);
 
 	if (r >= 0)
 		r = parser->in_slots ? hqd_end_slot(&parser->slots) : mqd_end(&parser->queues);

@@ -295,6 +295,9 @@ TEST(invalid_texts_are_refused_with_their_line)
 	CHECK(refused(SLOT "    0000c914: 0000000\n", "line 3: "));
 	CHECK(refused(SLOT "    0000c91g: 00000000\n", "line 3: "));
 	CHECK(refused(SLOT ROW "    0000c934: 00000000 0", "line 4: "));
+	/* The descriptors follow in the same piece. */
+	CHECK(refused("Process 1 PASID 0x8001:\n  Compute queue on device 3a7c",
+		      "kfd/mqds, line 2: "));
 }
 
 /* ---- any bytes --------------------------------------------------------------------------- */
