@@ -267,7 +267,7 @@ static void play_lease(struct play *play, struct lease *lease)
 		do
 			reconcile(play);
 		while (acknowledge(play));
-		leases += play->n_near;
+		leases += play->n_near + 1;
 	} while (leases < LEASES_MAX && pass(play));
 }
 
