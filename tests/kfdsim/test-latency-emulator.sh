@@ -15,8 +15,6 @@ start()
 	# shellcheck source=tests/cli/ctl-rig.sh
 	. "$GPUARB_SOURCE_ROOT/tests/cli/ctl-rig.sh"
 	rig_start_bus
-	: >"$dir/gpuarbd.conf"
-	mkdir "$dir/tenants.d"
 	printf '[tenant everything]\nmatch-user = %s\n' "$(id -un)" >"$dir/tenants.d/10-all.conf"
 	rig_start_daemon --sysfs=/sys
 }
