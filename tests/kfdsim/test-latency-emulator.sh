@@ -90,11 +90,13 @@ calibrates()
 	ends 0 gpus --json
 	json_out '.[0].calibrated == null and (.[0].calibration_problem | test("emulated"))'
 	list_becomes '. == []'
-	[ -z "${GPUARB_LONG:-}" ] || is_reset
+	[ -z "${GPUARB_LONG:-}" ] || ! grep -q 'HW Exception' "$(rocr)" || is_reset
 }
 
-# ROCr ends a program whose GPU is reset. What it measured before is there, and no lease is. A reset between two cases,
-# when the program has no queue, does not end it.
+rocr() { ldconfig -p | awk '$1 == "libhsa-runtime64.so.1" { print $NF; exit }'; }
+
+# From 5.7 on ROCr ends a program whose GPU is reset; before, it hangs. What was measured before is there, and no lease is.
+# A reset between two cases, when the program has no queue, does not end it.
 is_reset()
 {
 	said='gpuarb-latency calibrate --paper on a GPU that is reset'
