@@ -44,7 +44,7 @@ int main(int argc, char **argv)
 	int skip;
 
 	if (argc == 3 && strcmp(argv[1], "compile") == 0)
-		return compiler_serve(argv[2]);
+		compiler_serve(argv[2]);
 	command_init(&command);
 	command.verb = "latency";
 	for (size_t i = 0; i < ARRAY_SIZE(verbs) && argc > 1; i++)

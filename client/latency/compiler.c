@@ -14,7 +14,7 @@
 #include "client/launch/child.h"
 #include "util/fd.h"
 
-int compiler_serve(const char *target)
+_Noreturn void compiler_serve(const char *target)
 {
 	char message[256] = "out of memory in the compiler", *code = NULL;
 	sigset_t none;
@@ -28,8 +28,8 @@ int compiler_serve(const char *target)
 	if (fwrite(r < 0 ? message : code, r < 0 ? strlen(message) : size, 1, stdout) != 1 ||
 	    fflush(stdout) != 0)
 		r = -EIO;
-	free(code);
-	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	/* Destructors of HIP may crash when the code is written already. */
+	_exit(r < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
 /* All that was written, with a NUL behind it. */
@@ -37,10 +37,16 @@ static int read_all(int fd, char **ret, size_t *ret_size)
 {
 	struct stat st;
 	char *text = fstat(fd, &st) < 0 ? NULL : calloc(1, (size_t)st.st_size + 1);
+	ssize_t n;
 
 	if (!text)
 		return -ENOMEM;
-	*ret_size = (size_t)pread(fd, text, (size_t)st.st_size, 0);
+	n = pread(fd, text, (size_t)st.st_size, 0);
+	if (n < 0) {
+		free(text);
+		return -errno;
+	}
+	*ret_size = (size_t)n;
 	*ret = text;
 	return 0;
 }

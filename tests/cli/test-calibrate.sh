@@ -107,6 +107,9 @@ json_out '.costs == {emulated: true, stream_usec: 9300, change_usec: 55, preempt
 check 'no process is left' test -z "$(ls "$dir/beside")"
 json_out '.ladder | map([.queues, .processes]) == [[1,1],[2,1],[4,1],[5,1],[2,2],[3,3],[4,4]] and all(.emulated)'
 cp "$dir/out" "$dir/full.json"
+jq '.points = [] | .missing = [{ step: "every mask", why: "no CU in common" }]' "$dir/full.json" >"$dir/none.json"
+"$GPUARB_SOURCE_ROOT/client/calibrate/gpuarb-figures" --report "$dir/none.json" >"$dir/none.html"
+check 'a report without points has a page' grep -q 'no CU in common' "$dir/none.html"
 check 'the page says that nothing was measured' grep -q 'EMULATED' "$dir/page.html"
 check 'the page has the ladder' grep -q 'Processes<th>' "$dir/page.html"
 check 'the page has figures, or says why not' grep -qE '<svg|python3-matplotlib' "$dir/page.html"

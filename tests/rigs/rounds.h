@@ -21,7 +21,7 @@ static inline bool rounds_are_few(void)
 {
 	const char *rounds = getenv("GPUARB_ROUNDS");
 
-	return !getenv("GPUARB_LONG") && (!rounds || strcmp(rounds, "usual") != 0);
+	return rounds ? strcmp(rounds, "usual") != 0 : !getenv("GPUARB_LONG");
 }
 
 /* For what chance brings in as many rounds as usual. */

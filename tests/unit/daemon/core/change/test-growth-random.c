@@ -5,7 +5,7 @@
  * GPUs. When no lease comes or goes and all holders acknowledge, the masks reach a state that does
  * not change any more, and that is almost always as fair as rectangles and bases allow.
  *
- *	GROWTH_RUNS=N            N runs on each profile
+ *	GPUARB_ROUNDS=N          N runs on each profile
  *	GROWTH_SEED=N            the same runs again
  */
 
