@@ -70,7 +70,7 @@ types()
 		command=${command#sudo }
 		who="env -C $dir/debs/gpuarb"
 		;;
-	*/etc/gpuarb/* | 'gpuarbctl reload') who='env USER=alice' ;;
+	*/etc/gpuarb/* | 'gpuarbctl reload') who='' command=${command//'$(id -un)'/alice} ;;
 	*' &')
 		stays "${name% &}" "$command" "$2" && shows "$2"
 		return

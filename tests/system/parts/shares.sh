@@ -11,7 +11,7 @@ share_runs_anew() { [ "$(systemctl show -P MainPID "$share")" != "$1" ] && devic
 share_is_a_device()
 {
 	printf '\n[share web]\ncus = 25%%\nqueues = 4\nprocesses = 2\n' >>"$settings"
-	gpuarbctl config check && systemctl start "$share" && soon device_has GPUARB_EFFECTIVE_CUS=15 &&
+	dpkg -i /opt/debs/gpuarb-oci_*.deb && gpuarbctl config check && systemctl start "$share" && soon device_has GPUARB_EFFECTIVE_CUS=15 &&
 		same "$(stat -c %a:%U "$spec")" 644:root && [ "$(lease share-web)" ]
 }
 
@@ -39,7 +39,8 @@ share_is_held_again()
 
 share_ends()
 {
-	systemctl stop "$share" && soon no_leases && [ ! -e "$spec" ] && sed -i '/^\[share web\]/,$d' "$settings"
+	systemctl stop "$share" && soon no_leases && [ ! -e "$spec" ] && dpkg -P gpuarb-oci &&
+		sed -i '/^\[share web\]/,$d' "$settings"
 }
 
 check 'the service of a share makes it a device' share_is_a_device
