@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "core/decide/borrow.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "core/ledger/lease.h"
@@ -125,6 +126,19 @@ void borrow_sum_up(struct arbiter *arbiter)
 		gpu->lend.borrowed = borrowed;
 		gpu->lend.late = late[i];
 	}
+}
+
+int borrow_copy_with(const struct arbiter *arbiter, struct lease *const *next, size_t n,
+		     struct arbiter *ret)
+{
+	if (ledger_copy(arbiter, ret) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		ledger_leave_out(ret, ledger_find(arbiter, next[i]->id));
+		ledger_put_back(ret, next[i]);
+	}
+	borrow_sum_up(ret);
+	return 0;
 }
 
 bool borrow_shrink(const struct gpu *gpu, const struct cuset *base, const struct cuset *cus,

@@ -48,6 +48,10 @@ bool borrow_waits_in_vain(const struct arbiter *arbiter, const struct partition 
 /* Counts anew which CUs of each GPU are borrowed. */
 void borrow_sum_up(struct arbiter *arbiter);
 
+/* ledger_copy() in which these next versions have replaced their leases. -ENOMEM. */
+int borrow_copy_with(const struct arbiter *arbiter, struct lease *const *next, size_t n,
+		     struct arbiter *ret);
+
 /* Finds what is left of the CUs of an adaptable lease without those that other leases claim (claims:
  * of all leases): a rectangle that contains the base. false: they claim none of them. */
 bool borrow_shrink(const struct gpu *gpu, const struct cuset *base, const struct cuset *cus,

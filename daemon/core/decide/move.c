@@ -658,18 +658,14 @@ static bool may_go_on(const struct search *search, const struct move_set *set)
 	bool found = false;
 	size_t n = 0;
 
-	if (ledger_copy(search->arbiter, &after) < 0)
-		return false;
-	for (; n < set->n_first && find_followed(set->next[n], &followed[n]) >= 0; n++) {
-		ledger_leave_out(&after, ledger_find(search->arbiter, followed[n]->id));
-		ledger_put_back(&after, followed[n]);
-	}
-	borrow_sum_up(&after);
-	if (n == set->n_first)
+	while (n < set->n_first && find_followed(set->next[n], &followed[n]) >= 0)
+		n++;
+	if (n == set->n_first && borrow_copy_with(search->arbiter, followed, n, &after) >= 0) {
 		found = move_find(&after, search->asker, search->now_usec, search->steps, &second) >
 			0;
-	move_set_done(&second);
-	ledger_copy_done(&after);
+		move_set_done(&second);
+		ledger_copy_done(&after);
+	}
 	while (n > 0)
 		lease_free(followed[--n]);
 	return found;

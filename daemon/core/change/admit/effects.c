@@ -60,7 +60,8 @@ static void play_done(struct play *play)
 	lease_free(play->granted);
 }
 
-/* Leases there, and those beside them on their other GPUs: these pause a lease there, which keeps it from moving. */
+/* Copies the leases on the GPUs of the play, and the leases beside them on their other GPUs: a lease that one of these
+ * pauses does not move. */
 static int copy_leases(struct play *play)
 {
 	const struct arbiter *arbiter = play->arbiter;
@@ -349,8 +350,8 @@ static bool lacks_engines(const struct request *request, const struct lease *pro
 	return lacks;
 }
 
-/* Does the request get more CUs than the proposal when leases have moved, and have not returned theirs yet? These may
- * count for the quota of its user. */
+/* Does the request get more CUs than the proposal at once after these moves? The quota of a user counts CUs that moved
+ * leases have not returned. */
 static bool gains(const struct arbiter *arbiter, const struct caller *caller,
 		  const struct request *request, const struct lease *proposal,
 		  const struct move_set *set)
@@ -361,13 +362,8 @@ static bool gains(const struct arbiter *arbiter, const struct caller *caller,
 	struct arbiter after;
 	int n, more = 0;
 
-	if (ledger_copy(arbiter, &after) < 0)
+	if (borrow_copy_with(arbiter, set->next, set->n, &after) < 0)
 		return false;
-	for (size_t i = 0; i < set->n; i++) {
-		ledger_leave_out(&after, ledger_find(arbiter, set->next[i]->id));
-		ledger_put_back(&after, set->next[i]);
-	}
-	borrow_sum_up(&after);
 	n = plan_asked(&after, &asker, partitions, &result);
 	ledger_copy_done(&after);
 	for (int i = 0; i < n; i++)
@@ -388,7 +384,7 @@ static bool find_moves(const struct arbiter *arbiter, const struct caller *calle
 		return false;
 	if (ret->n_first == ret->n && gains(arbiter, caller, request, proposal, ret))
 		return true;
-	move_set_done(ret); /* it need not wait */
+	move_set_done(ret); /* the request need not wait for moves */
 	return false;
 }
 
