@@ -5,6 +5,7 @@
 
 #include "check-cond.h"
 #include "core/change/arbiter.h"
+#include "made-gpus.h"
 
 const char *bus_missing(void)
 {
@@ -267,22 +268,11 @@ const struct bus_events adapter_events = {
 
 static struct gpu_info adapter_gpu(const char *name)
 {
-	struct gpu_info info = {
-		.gfx_target = 90006,
-		.law.basis = LAW_MEASURED,
-		.queue_slots = 24,
-		.process_slots = 8,
-		.pipes = 4,
-		.queues_per_pipe = 8,
-		.sdma_queues = 4,
-		.vram_bytes = UINT64_C(1) << 34,
-		.scheduler = SCHEDULER_HWS,
-		.geometry = { .xccs = 1, .engines = 4, .arrays = 1, .array_cus = 16 },
-	};
+	struct gpu_info info = radeon_vii(name);
 
-	strcpy(info.name, name);
-	strcpy(info.device, "Radeon VII");
-	CHECK(geometry_spread(&info.geometry, 60) == 0);
+	info.harvest_known = false;
+	info.sdma_queues = 4;
+	info.sdma_xgmi_queues = 0;
 	return info;
 }
 

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -14,26 +13,10 @@
 #include <unistd.h>
 
 #include "check-cond.h"
+#include "ioctl-listener.h"
 #include "live.h"
 
 #define CREATE_QUEUE 0xc0584b02U /* of Linux 6.1 */
-
-static int install(void)
-{
-	struct sock_filter program[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 3),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CREATE_QUEUE, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	const struct sock_fprog filter = { ARRAY_SIZE(program), program };
-
-	CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-	return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER,
-			    &filter);
-}
 
 static int request(int fd, unsigned number)
 {
@@ -82,10 +65,12 @@ static int carry_out(const struct filtered *process, int fd, char command)
 
 static _Noreturn void be_filtered(const struct filtered *process)
 {
-	int fd = open("/dev/null", O_RDWR | O_CLOEXEC), listener = install(), r;
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC), listener, r;
 	char command;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	listener = ioctl_listener(CREATE_QUEUE, 0);
 	CHECK(fd >= 0 && listener >= 0);
 	pass(process->socket, listener);
 	close(listener);

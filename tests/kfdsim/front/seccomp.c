@@ -2,7 +2,6 @@
 #include "kfdsim/front/seccomp.h"
 
 #include <errno.h>
-#include <linux/filter.h>
 #include <linux/kfd_ioctl.h>
 #include <linux/seccomp.h>
 #include <string.h>
@@ -11,37 +10,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "ioctl-listener.h"
 #include "util/base.h"
 
-/* With the second one, a request that was taken up is not sent again after a signal. */
-#define FLAGS (SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
-
-static int set_filter(const struct sock_fprog *program)
-{
-	long r = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, FLAGS, program);
-
-	return r < 0 ? -errno : (int)r;
-}
+/* With it, the kernel does not send a request again that the listener had taken up before a signal. */
+#define FLAGS SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 
 bool seccomp_there(void)
 {
-	return set_filter(NULL) == -EFAULT;
-}
-
-/* As the kernel compares it: the low half of the register alone. */
-static int install_filter(void)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 3),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AMDKFD_IOC_SMI_EVENTS, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	const struct sock_fprog program = { .len = ARRAY_SIZE(code), .filter = code };
-
-	return set_filter(&program);
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+		       SECCOMP_FILTER_FLAG_NEW_LISTENER | FLAGS, NULL) < 0 &&
+	       errno == EFAULT;
 }
 
 union control {
@@ -68,9 +47,9 @@ int seccomp_install(int socket_fd)
 	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
 	int fd, r = 0;
 
-	fd = install_filter();
+	fd = ioctl_listener(AMDKFD_IOC_SMI_EVENTS, FLAGS);
 	if (fd < 0)
-		return fd;
+		return -errno;
 	header->cmsg_level = SOL_SOCKET;
 	header->cmsg_type = SCM_RIGHTS;
 	header->cmsg_len = CMSG_LEN(sizeof(fd));
