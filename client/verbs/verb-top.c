@@ -259,8 +259,8 @@ static void top_draw(const struct command *command, const struct observed *obser
 
 #define SECOND_USEC UINT64_C(1000000) /* between two snapshots without a change */
 #define PAUSE_USEC UINT64_C(100000)   /* least time between two snapshots */
-#define ANSWER_USEC \
-	UINT64_C(800000) /* for a call, before its failure is shown: before the next snapshot */
+/* For a call. After SECOND_USEC, libgpuarb takes no answer for no change. */
+#define ANSWER_USEC UINT64_C(800000)
 
 #define SCREEN_ENTER "\033[?1049h\033[?25l\033[?7l" /* alternate screen, no cursor, no line wrap */
 #define SCREEN_LEAVE "\033[?7h\033[?25h\033[?1049l"

@@ -8,11 +8,11 @@
 
 #include "util/base.h"
 
-/* Leases for which one packing tries rectangles. With 400, packing found hardly any better layouts of 24 random leases,
- * and none of six. */
+/* How often one packing may try the rectangles of a lease. With 400, packing found hardly any better layouts of 24
+ * random leases, and none of six. */
 #define STEPS 128U
 
-/* As many for one more unit of a lease. */
+/* The same for a packing in which one lease gets a unit more. */
 #define STEPS_MORE 32U
 
 /* The level is searched in steps of this part of a share. */
@@ -21,10 +21,10 @@
 /* The cost of a change of a mask, in units that a lease lacks. */
 #define CHANGE 0x1000U
 
-/* Of the table of what cannot be packed. */
+/* The table of dead ends has 1 << DEAD_BITS entries. */
 #define DEAD_BITS 8U
 
-/* Numbers of columns, with a height for each number of them that the least can be in. */
+/* Shapes of a lease, at most: for each number of columns, a height for each number of these that hold its least. */
 #define SHAPES (LAYOUT_COLUMNS * (LAYOUT_COLUMNS + 1) / 2)
 
 /* ---- units of the columns, a byte each --------------------------------------------------- */
@@ -94,7 +94,7 @@ struct item {
 	unsigned n_held;
 	struct rect present; /* within what it has */
 
-	/* What its least can be, and with how many units columns can be of it: a byte of bits for each XCC. */
+	/* The shapes that its least can have, and for each of them find_columns(). */
 	struct shape leasts[LAYOUT_COLUMNS];
 	uint64_t columns[LAYOUT_COLUMNS];
 	size_t n_leasts;
@@ -131,7 +131,7 @@ struct search {
 	struct dead_end dead[1U << DEAD_BITS];
 };
 
-/* The columns of each XCC with this part of the least. */
+/* The columns of each XCC in which the lease may have so many units: a byte of bits for each XCC. */
 static uint64_t find_columns(const struct layout *layout, const struct layout_term *term,
 			     unsigned height)
 {
@@ -335,8 +335,8 @@ static void add_option(const struct item *item, const struct rect *rect, struct 
 	options->n++;
 }
 
-/* The options of the shapes from the j-th one on that are as large, or in a stable search of all, which prefers columns
- * without what leases hold that are packed later. Returns the next shape. */
+/* Finds rectangles for the shapes from the j-th one on that have the same area; in a stable search for all of them, and
+ * first in what no lease holds that is packed later. Returns the next shape. */
 static size_t find_options(const struct search *s, const struct item *item, uint64_t room,
 			   unsigned slack, size_t j, struct options *ret)
 {
@@ -360,7 +360,7 @@ static size_t find_options(const struct search *s, const struct item *item, uint
 	return j;
 }
 
-/* Units that the lease has to spare in any packing into this room; UINT_MAX: it has none. */
+/* The fewest units above what it wants that the lease gets in any packing into this room; UINT_MAX: no shape fits. */
 static unsigned find_spare(struct item *item, uint64_t room)
 {
 	if (item->smallest > 0 && compare(room, item->smallest) == TOPS)
@@ -378,7 +378,8 @@ static unsigned find_spare(struct item *item, uint64_t room)
 	return UINT_MAX;
 }
 
-/* Has the room a shape of each lease from the i-th one on, whatever the others get, with no more to spare in all? */
+/* Would each lease from the i-th one on have a shape in this room, alone there, and all together at most slack units
+ * above what they want? If not, no packing has. */
 static bool may_fit(const struct search *s, size_t i, uint64_t room, unsigned slack)
 {
 	for (; i < s->n; i++) {
@@ -540,7 +541,8 @@ static bool pack_last(struct search *s)
 	return s->cost < UINT_MAX;
 }
 
-/* Can the lease have a unit more, and the others what they have? They stay; or they are packed anew, or around it. */
+/* Gives the lease a unit more if the others can have areas as before: where they are, or all packed anew, or the lease
+ * packed last. */
 static bool raise_item(struct search *s, struct item *item)
 {
 	bool raised;
@@ -678,7 +680,7 @@ static void settle(struct search *s, bool less)
 		keep(s);
 }
 
-/* The last part with which all want what they want now; or the last one below, with which one of them wants less. */
+/* The largest part of the share with which all leases want what they want now; or with which one wants less. */
 static unsigned last_part(const struct search *s, bool same)
 {
 	unsigned ret = same ? PARTS : 0;
