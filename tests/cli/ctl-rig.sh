@@ -14,7 +14,9 @@ bus_pid='' daemon_pid='' holder=''
 
 rig_clean()
 {
-	[ -z "$holder" ] || kill "$holder" 2>/dev/null
+	# A test that fails leaves what it follows and what runs beside it.
+	# shellcheck disable=SC2046
+	kill $(jobs -p) "${!output[@]}" 2>/dev/null
 	[ -z "$daemon_pid" ] || kill "$daemon_pid" 2>/dev/null
 	[ -z "$bus_pid" ] || kill "$bus_pid" 2>/dev/null
 	rm -rf "$dir"
@@ -86,6 +88,7 @@ halt()
 	kill -STOP "$@"
 	for process; do await_so "process $process is stopped" is_halted "$process"; done
 }
+has_ended() { ! grep -qs '^State:[[:space:]]*[^XZ]' "/proc/$1/status"; }
 is_halted() { [ ! -d "/proc/$1" ] || grep -qs '^State:[[:space:]]*T' "/proc/$1/task/"*/status; }
 
 # out_is FILE: standard output equals the file.
@@ -222,9 +225,11 @@ next_line()
 wait_for()
 {
 	local fd=${output[$1]:-9}
+	await_so "process $1 ends" has_ended "$1"
 	wait "$1"
 	ended=$?
 	exec {fd}<&-
+	unset "output[$1]"
 	[ "$1" != "$holder" ] || holder=
 }
 

@@ -210,7 +210,7 @@ static bool sleeps(pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	file = fopen(path, "re");
-	CHECK(file && fscanf(file, "%*d (gpuarbd) %c", &state) == 1);
+	CHECK(file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1);
 	fclose(file);
 	return state == 'S';
 }
