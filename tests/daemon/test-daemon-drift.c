@@ -565,7 +565,7 @@ TEST(a_request_does_not_wait_longer_than_the_first_read_may_take)
 		}
 		AWAIT(s.machine.bus, reply.came);
 		granted(reply.m);
-		CHECK(gpu_says(s.machine.bus, "Unseen", hangs ? "within 5 s" : "garbage"));
+		AWAIT_STATE(gpu_says(s.machine.bus, "Unseen", hangs ? "within 5 s" : "garbage"));
 		if (hangs)
 			close(fd);
 		machine_halt(&s.machine);
