@@ -54,22 +54,6 @@ TEST(every_call_fails_cleanly_without_a_bus)
 	CHECK(strstr(gpuarb_last_error(NULL), "/nonexistent/bus"));
 }
 
-TEST(opening_fails_cleanly_at_a_socket_without_a_listener)
-{
-	char dir[] = "/tmp/gpuarb-test-XXXXXX", address[128];
-	struct gpuarb *gpuarb = NULL;
-	const char *path = address + strlen("unix:path=");
-
-	CHECK(mkdtemp(dir));
-	snprintf(address, sizeof(address), "unix:path=%s/bus", dir);
-	close(scratch_bind(path, SOCK_STREAM));
-	setenv("GPUARB_BUS_ADDRESS", address, 1);
-	CHECK(gpuarb_open(&gpuarb) == -ECONNREFUSED && !gpuarb);
-	CHECK(strstr(gpuarb_last_error(NULL), dir));
-	unlink(path);
-	rmdir(dir);
-}
-
 TEST(opening_fails_cleanly_with_an_invalid_address)
 {
 	static const char *const addresses[] = {

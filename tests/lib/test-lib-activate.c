@@ -97,36 +97,6 @@ TEST_WITH(a_refused_call_does_not_change_the_lease, struct stage *stage)
 
 /* ---- borrowers return CUs first --------------------------------------------------------- */
 
-TEST_WITH(reserve_waits_until_borrowers_have_returned_cus, struct stage *stage)
-{
-	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
-
-	stage_set(stage, "activating", NULL);
-	stage_tell(stage, 3, GPUARB_RECORD_GRANTED, 20);
-	lease = stage_reserve(stage, GPUARB_FOREVER);
-	CHECK(is(lease, "granted") && gpuarb_lease_cus(lease, 0) == 20);
-}
-
-TEST_WITH(a_process_is_bound_after_borrowers_have_returned_cus, struct stage *stage)
-{
-	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
-	struct gpuarb_want want = GPUARB_WANT_INIT;
-	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
-
-	stage_set(stage, "activating", NULL);
-	options.wait_usec = GPUARB_FOREVER;
-	options.process_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	CHECK(gpuarb_reserve_start(stage->gpuarb, &want, 1, &options, &lease) == 0);
-	close(options.process_fd);
-	CHECK(is(lease, "activating") && gpuarb_lease_partitions(lease) == 1);
-	CHECK(gpuarb_lease_wait(lease, 0) == -ETIMEDOUT);
-	stage_tell(stage, 3, GPUARB_RECORD_GRANTED, 20);
-	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == 0);
-	fake_arbiter_saw(&stage->fake, "Reserve");
-	fake_arbiter_saw(&stage->fake, "GetAll");
-	fake_arbiter_saw(&stage->fake, "Bind");
-}
-
 TEST_WITH(a_token_of_a_waiting_lease_fails_without_wait_usec, struct stage *stage)
 {
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;

@@ -31,18 +31,6 @@ static int say_nothing(sd_bus_message *, void *)
 	return 0;
 }
 
-static int kill_bus(sd_bus_message *, void *userdata)
-{
-	const struct rig *rig = userdata;
-
-	return kill(rig->bus, SIGKILL);
-}
-
-static int die(sd_bus_message *, void *)
-{
-	_exit(0);
-}
-
 LIB_TEST(a_call_times_out_when_the_daemon_hangs, say_nothing, NULL)
 {
 	gpuarb->answer_usec = LIB_RIG_SOON;
@@ -56,22 +44,6 @@ LIB_TEST(a_call_times_out_when_the_daemon_hangs, say_nothing, NULL)
 	fake_arbiter_saw(fake, "Reload");
 	fake_arbiter_saw(fake, "Reserve");
 	fake_arbiter_saw(fake, "Reload");
-}
-
-LIB_TEST(a_call_is_reset_when_the_bus_dies_during_it, kill_bus, NULL)
-{
-	gpuarb->reconnect_usec = LIB_RIG_SOON;
-	CHECK(gpuarb_reload(gpuarb) == -ECONNRESET);
-	CHECK(strstr(gpuarb_last_error(gpuarb), gpuarb->address) && !gpuarb->connection);
-	CHECK(gpuarb_reload(gpuarb) == -ECONNREFUSED);
-}
-
-LIB_TEST(a_call_is_reset_when_the_daemon_dies_during_it, die, NULL)
-{
-	gpuarb->reconnect_usec = LIB_RIG_SOON;
-	CHECK(gpuarb_reload(gpuarb) == -ECONNRESET);
-	CHECK(strstr(gpuarb_last_error_name(gpuarb), "NoReply"));
-	CHECK(gpuarb_reload(gpuarb) == -ECONNREFUSED);
 }
 
 /* ---- signals -------------------------------------------------------------------------- */

@@ -286,6 +286,32 @@ TEST_WITH(a_refusal_has_the_sentence_of_the_daemon, struct stage *stage)
 	CHECK(stage_holder_gone(stage));
 }
 
+/* An older daemon lacks methods, a newer one has other errors. */
+TEST(errors_of_a_daemon_of_another_version_keep_their_sentence)
+{
+	static const struct {
+		const char *name;
+		int error;
+	} errors[] = {
+		{ SD_BUS_ERROR_UNKNOWN_METHOD, -EOPNOTSUPP },
+		{ GPUARB_ERROR "Overheated", -EPROTO },
+	};
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+
+	for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
+		struct stage stage;
+		struct gpuarb_lease *lease = stage_begin(&stage, "granted", errors[i].name);
+
+		CHECK(gpuarb_lease_acknowledge(lease) == errors[i].error);
+		CHECK(strcmp(gpuarb_last_error(stage.gpuarb), "it is so") == 0);
+		CHECK(gpuarb_lease_resize(lease, &want, 1) == errors[i].error);
+		CHECK(gpuarb_lease_cus(lease, 0) == 30);             /* unchanged */
+		CHECK(i > 0 || gpuarb_lease_cap(lease, false) == 0); /* it has no such policy */
+		gpuarb_lease_close(lease);
+		stage_strike(&stage);
+	}
+}
+
 TEST_WITH(the_environment_has_the_mask_of_the_lease, struct stage *stage)
 {
 	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;

@@ -4,9 +4,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <sys/pidfd.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "await.h"
 #include "check.h"
@@ -136,63 +133,6 @@ TEST(every_holder_sees_a_resize)
 	CHECK(gpuarb_lease_dispatch(two, NULL, NULL) == -ENOENT);
 	gpuarb_lease_close(two);
 	stop(&rig, gpuarb);
-}
-
-TEST(a_waiting_lease_is_granted_when_there_is_room)
-{
-	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
-	struct gpuarb_want want = GPUARB_WANT_INIT;
-	struct gpuarb_lease *first, *second = NULL;
-	struct gpuarb *gpuarb;
-	unsigned position;
-	struct rig rig;
-
-	START(&rig, gpuarb);
-	first = take(gpuarb, "0", 60);
-	want.gpu = "0";
-	want.cus = 30;
-	options.wait_usec = GPUARB_FOREVER;
-	CHECK(gpuarb_reserve_start(gpuarb, &want, 1, &options, &second) == 0);
-	CHECK(strcmp(gpuarb_lease_state(second), "waiting") == 0);
-	CHECK(*gpuarb_lease_reason(second) && gpuarb_lease_partitions(second) == 0);
-	CHECK(gpuarb_lease_position(second, &position) == 0 && position == 1);
-	CHECK(gpuarb_lease_wait(second, 0) == -ETIMEDOUT);
-
-	gpuarb_lease_close(first);
-	CHECK(gpuarb_lease_wait(second, GPUARB_FOREVER) == 0);
-	CHECK(strcmp(gpuarb_lease_state(second), "granted") == 0 && popcount(second, 0) == 30);
-	CHECK(gpuarb_lease_partition(second, 0)->cus_asked == 30);
-	CHECK(gpuarb_lease_position(second, &position) == 0 && position == 0);
-	gpuarb_lease_close(second);
-	stop(&rig, gpuarb);
-}
-
-static void bind_this_process(bool at_once)
-{
-	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
-	struct gpuarb_want want = GPUARB_WANT_INIT;
-	struct gpuarb_lease *lease = NULL;
-	struct gpuarb *gpuarb;
-	struct rig rig;
-	uint64_t id;
-
-	START(&rig, gpuarb);
-	options.process_fd = pidfd_open(getpid(), 0);
-	CHECK(options.process_fd >= 0);
-	options.bind_at_once = at_once;
-	want.cus = 4;
-	CHECK(gpuarb_reserve(gpuarb, &want, 1, &options, &lease) == 0);
-	close(options.process_fd);
-	id = gpuarb_lease_id(lease);
-	gpuarb_lease_close(lease);
-	CHECK(leases(gpuarb) == 1 && gpuarb_release(gpuarb, id) == 0);
-	stop(&rig, gpuarb);
-}
-
-TEST(a_process_is_bound_when_its_lease_is_granted)
-{
-	bind_this_process(false);
-	bind_this_process(true);
 }
 
 TEST(leases_survive_a_killed_daemon)
