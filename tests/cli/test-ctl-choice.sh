@@ -12,27 +12,6 @@ GPUARBCTL=${1:-${GPUARBCTL:?}}
 # shellcheck source=tests/cli/ctl-rig.sh
 . "$GPUARB_SOURCE_ROOT/tests/cli/ctl-rig.sh"
 rig_need dbus-daemon dbus-monitor jq
-rig_profiles=$dir/gpus
-cp -r "$GPUARB_SOURCE_ROOT/conf/gpus" "$rig_profiles"
-cat >"$rig_profiles/igpu.conf" <<'END'
-[gpu]
-device = iGPU
-gfx-target = 100306
-shader-engines = 1
-shader-arrays = 1
-cus-per-array = 2
-active = 2
-wgp = yes
-harvest = known
-law = assumed
-queue-slots = 8
-pipes = 4
-queues-per-pipe = 4
-process-slots = 8
-sdma-queues = 2
-scheduler = hws
-vram = 512M
-END
 rig_start_bus
 printf '[tenant *]\nclass = realtime\n' >"$dir/tenants.d/all.conf"
 
@@ -99,72 +78,6 @@ on '[1,1,1,1]'
 check 'each has a GPU' test "$("$GPUARBCTL" list --json | jq -c 'map(.partitions[0].cus)')" = '[60,60,60,60]'
 for _ in 1 2 3 4; do program; done
 on '[2,2,2,2]'
-over
-
-for order in pack spread; do
-	printf '[daemon]\ngpus = %s\n' "$order" >"$dir/gpuarbd.conf"
-	machine "$four"
-	for _ in 1 2 3 4; do program; done
-	on '[1,1,1,1]'
-	over
-done
-echo '[daemon]' >"$dir/gpuarbd.conf"
-
-machine igpu,rx7900xtx
-next
-next
-on '[0,2]'
-prints '.partitions[0].cus == 48' plan --cus=50% --json
-prints '.partitions[0].cus == 24' plan --adaptable --cus-max=25% --json
-over
-machine rx7900xtx,igpu
-next
-next
-on '[2,0]'
-over
-
-machine radeon-vii,mi300x-spx
-for _ in 1 2 3 4; do program; done
-on '[0,4]'
-next # 60 CUs there, about as many as here
-on '[1,4]'
-next
-on '[1,5]'
-over
-
-# ---- an empty GPU beside one with a program -------------------------------------------------
-for options in --cus=15 '--cus=60 --fixed' '--cus=30 --class=guaranteed' \
-	'--shader-engines=1 --class=realtime' ''; do
-	machine radeon-vii,radeon-vii
-	program
-	# shellcheck disable=SC2086
-	program $options
-	on '[1,1]'
-	check 'nobody is disturbed' test \
-		"$("$GPUARBCTL" list --json | jq -c '[.[0].generation, .[0].partitions[0].cus]')" = '[1,60]'
-	over
-done
-machine "$four"
-program --gpu=0
-program --gpu=2
-program --gpu=any --cus=20 --gpu=any --cus=20
-on '[1,1,1,1]'
-over
-
-# A small fixed lease leaves the other GPU empty.
-machine radeon-vii,radeon-vii
-for _ in 1 2 3; do program --fixed --cus=15; done
-on '[3,0]'
-program --fixed --cus=60
-on '[3,1]'
-over
-
-# ---- partitions of one card ------------------------------------------------------------------
-machine mi300x-cpx,mi300x-cpx
-for _ in 1 2 3 4; do program; done
-check 'both cards' test "$(gpus | jq -c '[.[:8], .[8:]] | map(add)')" = '[2,2]'
-for _ in {1..12}; do program; done
-check 'then each partition' test "$(gpus | jq -c unique)" = '[1]'
 over
 
 # ---- GPUs that are named ---------------------------------------------------------------------

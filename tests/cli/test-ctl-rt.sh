@@ -150,14 +150,6 @@ err_has '16'
 # ---- the margin ----------------------------------------------------------------------------
 plan 0 "$data/small.ini" --profile=radeon-vii --json
 json_out '.neighbours == 0 and .margin_percent == 12 and .margin_source == "no neighbour"'
-for set in '1 121 1.97 on R9700 beside 1, memory' '3 160 2.32 on R9700 beside 3, memory' \
-	'5 407 4.52 on R9700 beside 7, memory' '14 801 4.52 on R9700 beside 7, memory, in proportion'; do
-	read -r count percent row <<<"$set"
-	{ printf '[taskset]\nneighbours = %s\n' "$count"; sed '/^\[taskset\]/d' "$data/small.ini"; } \
-		>"$dir/own.ini"
-	plan 0 "$dir/own.ini" --profile=r9700 --json
-	json_out ".neighbours == $count and .margin_percent == $percent and .margin_source == \"$row\""
-done
 printf '[taskset]\nneighbours-use = compute\nneighbours = 1\n' >"$dir/own.ini"
 sed '/^\[taskset\]/d' "$data/small.ini" >>"$dir/own.ini"
 plan 0 "$dir/own.ini" --profile=rx7800xt --json
@@ -208,21 +200,6 @@ err_has "key 'margn' in [taskset]"
 err_has "bad.ini:4"
 plan 6 "$dir/bad.ini" --profile=radeon-vii --json
 check 'a failure is one object' jq -se 'length == 1 and (.[0].error | length > 0)' "$dir/err"
-# wrong WORDS LINES: a set with one task that has these lines is refused.
-wrong()
-{
-	printf '[partition p]\n[task t]\npartition = p\n%b\n' "$2" >"$dir/wrong.ini"
-	plan 6 "$dir/wrong.ini" --profile=radeon-vii
-	err_has "wrong.ini:$1"
-}
-wrong '5: [task t]: deadline 9001 us is longer than the period' 'period = 9ms\ndeadline = 9001us\nwcet = 1:5'
-wrong '1: [partition p]: utilisation 1.2 is above one' 'period = 10ms\nwcet = 1:12ms'
-wrong '5: [task t]: wcet grows with CUs: 5 us on 1, 6 us on 2' 'period = 9ms\nwcet = 1:5 2:6'
-printf '[partition p]\n[task t]\npartition = p\nperiod = 9ms\nwcet = 1:5\n' >"$dir/cost.ini"
-plan 6 "$dir/cost.ini" --profile=radeon-vii
-err_has 'preemption = TIME'
-plan 0 "$dir/cost.ini" --profile=rx7900xtx
-
 # Thousands of tasks, and all profiles.
 {
 	printf '[taskset]\nborrowers = no\n[partition p]\n'
