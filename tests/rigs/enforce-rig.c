@@ -307,12 +307,6 @@ bool client_orders(int client, enum enforce_verb verb, int pidfd, uid_t uid, con
 	return client_hears(client, answer);
 }
 
-bool client_freezes_for(int client, const char *unit, int pidfd, uid_t uid, const char *answer)
-{
-	send_request(client, ENFORCE_FREEZE, pidfd, uid, unit);
-	return client_hears(client, answer);
-}
-
 bool client_freezes(int client, const char *unit, int pidfd, const char *answer)
 {
 	send_request(client, ENFORCE_FREEZE, pidfd, 0, unit);

@@ -76,7 +76,6 @@ bool client_freezes(int client, const char *unit, int pidfd, const char *answer)
 bool client_kills_for(int client, int pidfd, uid_t uid, const char *answer);
 bool client_orders(int client, enum enforce_verb verb, int pidfd, uid_t uid, const char *text,
 		   const char *answer);
-bool client_freezes_for(int client, const char *unit, int pidfd, uid_t uid, const char *answer);
 uint64_t start_time_of(pid_t pid); /* 0: unknown */
 
 /* ---- processes ---------------------------------------------------------------------------- */
