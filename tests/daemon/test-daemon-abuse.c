@@ -5,9 +5,7 @@
 #include <sys/stat.h>
 
 #include "check.h"
-#include "scratch.h"
 #include "live.h"
-#include "messages.h"
 
 NEEDS(daemon_missing);
 
@@ -17,107 +15,6 @@ static void arrive(struct rig *rig, const char *config, sd_bus **ret)
 	rig_write(rig, "gpuarbd.conf", config);
 	rig_start(rig, "--simulate=radeon-vii");
 	*ret = rig_connect(rig, 0);
-}
-
-/* ---- bad input --------------------------------------------------------------------- */
-
-static const char *const want_names[] = {
-	"gpu",
-	"cus",
-	"shader-engines",
-	"cus-min",
-	"cus-max",
-	"exact",
-	"shape",
-	"queues",
-	"streams",
-	"processes",
-	"sdma-queues",
-	"vram",
-	"cooperative",
-	"priority",
-	"isolation",
-	"unheard-of",
-	"",
-	"\n",
-};
-static const char *const option_names[] = {
-	"class",          "name",      "tenant",  "token",      "wait-usec",
-	"start-inactive", "adaptable", "process", "unheard-of", "\x1b[2J",
-};
-
-/* A valid request with one more entry, in the want or in the options. */
-static sd_bus_message *ask_odd(sd_bus *bus, bool option, const char *name, const char *type,
-			       uint64_t number, const char *text)
-{
-	sd_bus_message *m = call_arbiter(bus, number & 1 ? "Reserve" : "Plan");
-
-	CHECK(sd_bus_message_open_container(m, 'a', "a{sv}") >= 0);
-	CHECK(sd_bus_message_open_container(m, 'a', "{sv}") >= 0);
-	if (option || strcmp(name, "cus") != 0)
-		with(m, "{sv}", "cus", "u", 15);
-	if (!option)
-		append_entry(m, name, type, number, text);
-	CHECK(sd_bus_message_close_container(m) >= 0);
-	CHECK(sd_bus_message_close_container(m) >= 0);
-	CHECK(sd_bus_message_open_container(m, 'a', "{sv}") >= 0);
-	if (option)
-		append_entry(m, name, type, number, text);
-	CHECK(sd_bus_message_close_container(m) >= 0);
-	return m;
-}
-
-/* Every type with small and huge numbers and with odd text; returns how many were refused. */
-static unsigned try_all(sd_bus *bus, bool option, const char *name)
-{
-	static const uint64_t numbers[] = {
-		0, 1, UINT32_MAX, UINT64_MAX, UINT64_MAX - 1, UINT64_C(1) << 63
-	};
-	static const char *const texts[] = { "",   "\n\x1b", "4294967296",
-					     "-1", "any",    "0000:03:00.0/18446744073709551616" };
-	unsigned refused = 0;
-
-	for (size_t t = 0; t < ARRAY_SIZE(all_types); t++) {
-		for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
-			sd_bus_message *m = call(
-				ask_odd(bus, option, name, all_types[t], numbers[i], texts[i]));
-			const sd_bus_error *error = sd_bus_message_get_error(m);
-
-			CHECK(!error ||
-			      strncmp(error->name, GPUARB_ERROR, strlen(GPUARB_ERROR)) == 0);
-			CHECK(!error || !strpbrk(error->message, "\n\x1b"));
-			refused += error != NULL;
-			sd_bus_message_unref(m); /* and with it the holder */
-		}
-	}
-	return refused;
-}
-
-TEST(no_input_harms_the_daemon_or_another_lease)
-{
-	struct live_lease victim;
-	unsigned refused = 0;
-	struct told told;
-	sd_bus *bus, *user;
-	_cleanup_(rig_done) struct rig rig;
-
-	rig_new(&rig);
-	log_begin(&rig);
-	rig_start(&rig, "--simulate=radeon-vii");
-	bus = rig_connect(&rig, 0);
-	user = rig_connect(&rig, STRANGER);
-	victim = reserve(bus, 15);
-	listen_in(bus, &told);
-	for (size_t i = 0; i < ARRAY_SIZE(want_names); i++)
-		refused += try_all(user, false, want_names[i]);
-	for (size_t i = 0; i < ARRAY_SIZE(option_names); i++)
-		refused += try_all(user, true, option_names[i]);
-	CHECK(refused > 2500);
-	AWAIT(bus, told.removed >= told.added);
-	CHECK(number_of(bus, victim.path, GPUARB_INTERFACE_LEASE, "Generation") == 1);
-	CHECK(lease_says(bus, victim.path, "State", "granted"));
-	CHECK(gpu_number(bus, "CusFree") == 45);
-	log_end(&rig);
 }
 
 /* ---- limits ------------------------------------------------------------------------ */
@@ -166,49 +63,6 @@ TEST(one_user_can_have_half_of_the_holders)
 }
 
 /* ---- file descriptors and memory ------------------------------------------------------ */
-
-static unsigned open_fds(pid_t pid)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-	return count_entries(path);
-}
-
-static void cycle(sd_bus *bus, unsigned n)
-{
-	for (unsigned i = 0; i < n; i++) {
-		struct live_lease lease = reserve(bus, 15);
-
-		CHECK(is_fine(call(release(bus, lease.path))));
-		close(lease.holder);
-	}
-}
-
-TEST(thousands_of_leases_leave_nothing_behind)
-{
-	unsigned long resident;
-	_cleanup_(rig_done) struct rig rig;
-	unsigned fds;
-	sd_bus *bus;
-
-	/* A sanitizer keeps freed memory for a while, but not that much. */
-	setenv("ASAN_OPTIONS", "quarantine_size_mb=1:thread_local_quarantine_size_kb=64", 1);
-	rig_new(&rig);
-	log_begin(&rig);
-	rig_start(&rig, "--simulate=radeon-vii");
-	bus = rig_connect(&rig, 0);
-	cycle(bus, check_rounds(500, 1000));
-	settle(bus);
-	fds = open_fds(rig.daemon);
-	resident = rig_resident_kib(rig.daemon);
-	cycle(bus, check_rounds(2500, 9000));
-	settle(bus);
-	log_end(&rig);
-	printf("%u fds, %lu KiB, then %u fds, %lu KiB\n", fds, resident, open_fds(rig.daemon),
-	       rig_resident_kib(rig.daemon));
-	CHECK(open_fds(rig.daemon) == fds && rig_resident_kib(rig.daemon) < resident + 4096);
-}
 
 #define POOR 320         /* 256 of them are not for holders */
 #define POOR_LEASES 32   /* one user can have half of the holders */

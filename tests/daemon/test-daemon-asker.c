@@ -113,40 +113,6 @@ TEST_WITH(the_process_that_asked_is_killed_over_a_restart_in_the_middle_of_an_ac
 	check_killed(s, rig_crash);
 }
 
-TEST_WITH(what_is_borrowed_expires_when_the_last_bound_process_is_gone, struct lend *s)
-{
-	struct live_lease lease;
-	pid_t pid;
-
-	arrive(s, IMPATIENT GROW_NEVER, "report");
-	pid = asker(&s->rig, &lease);
-	CHECK(cus(s, &lease) > 45);
-	end_process(pid);
-	await_generation(lease.holder, 2);
-	CHECK(cus(s, &lease) == LEND_LEAST && is_in_state(s->bus, &lease, "granted"));
-	/* Its holder never acknowledges. The deadline is known when a scan shows that the process is gone, which
-	 * may be after that deadline. */
-	CHECK(is_fine(activate(s->bus, &s->rt)));
-	await_record(s->rt.holder, GPUARB_RECORD_GRANTED);
-	CHECK(is_in_state(s->bus, &lease, "granted") && cus(s, &lease) == LEND_LEAST);
-}
-
-TEST_WITH(without_a_policy_that_kills_no_deadline_of_an_activation_is_published, struct lend *s)
-{
-	struct live_lease lease;
-	pid_t pid;
-
-	arrive(s, IMPATIENT GROW_NEVER, "report");
-	pid = asker(&s->rig, &lease);
-	CHECK(is_fine(activate(s->bus, &s->rt)));
-	AWAIT(s->bus, lease_says(s->bus, lease.path, "Reason", "has not given back"));
-	CHECK(is_in_state(s->bus, &s->rt, "activating"));
-	CHECK(lease_number(s->bus, &s->rt, "Deadline") == UINT64_MAX);
-	CHECK(is_fine(acknowledge(s->crowd, &lease, 2)));
-	await_record(s->rt.holder, GPUARB_RECORD_GRANTED);
-	end_process(pid);
-}
-
 /* ---- without a bound process ---------------------------------------------------------------- */
 
 /* The bus vouches for a pid, and the process has another user by now: it is not killed for a lease. */

@@ -106,12 +106,6 @@ TEST_WITH(calls_beyond_the_queues_of_the_grant_fail_with_enomem, struct scene *s
 	CHECK(filtered_after(&s->process, FILTERED_CREATE) == ENOTTY);
 }
 
-TEST_WITH(a_queue_on_a_gpu_without_a_partition_stops_all_others, struct scene *s)
-{
-	machine_use(&s->machine, s->process.pid, 1, 1);
-	CHECK(filtered_after(&s->process, FILTERED_CREATE) == ENOMEM);
-}
-
 TEST(a_failed_call_gives_its_queue_back_when_its_process_has_ended)
 {
 	_cleanup_(depart) struct scene s;

@@ -137,45 +137,6 @@ static void await_text(struct stage *s, const struct live_lease *lease, const ch
 
 FIXTURE(struct stage, s, , depart(s));
 
-TEST_WITH(a_false_acknowledgement_frees_no_cu, struct stage *s)
-{
-	struct book_part part;
-	char pid[32];
-
-	arrive(s, SCANS_OFTEN "activate-grace = 1h\n", "report");
-	CHECK(is_fine(activate(s->machine.bus, &s->rt)));
-	CHECK(is_fine(acknowledge(s->crowd, &s->borrower, 2)));
-	await_text(s, &s->borrower, "Reason", "acknowledged generation 2, but");
-	snprintf(pid, sizeof(pid), "pid %d", s->pid);
-	CHECK(lease_says(s->machine.bus, s->borrower.path, "Reason", pid));
-	CHECK(is_in_state(s->machine.bus, &s->rt, "activating"));
-	CHECK(lease_says(s->machine.bus, s->borrower.path, "Tier", "cooperative"));
-	CHECK(lease_number(s->machine.bus, &s->borrower, "Deadline") != UINT64_MAX);
-
-	part = part_of(s->machine.bus, &s->borrower);
-	show(s, &part); /* now it has */
-	await_record(s->rt.holder, GPUARB_RECORD_GRANTED);
-	CHECK(lease_says(s->machine.bus, s->borrower.path, "Tier", "verified"));
-	CHECK(!lease_says(s->machine.bus, s->borrower.path, "Reason", "says"));
-	CHECK(lease_number(s->machine.bus, &s->borrower, "Deadline") == UINT64_MAX);
-}
-
-TEST_WITH(a_true_acknowledgement_counts_when_it_is_verified, struct stage *s)
-{
-	struct book_part part;
-
-	arrive(s, SCANS_OFTEN "activate-grace = 1h\n", "report");
-	await_text(s, &s->borrower, "Tier", "verified"); /* all CUs are what it has */
-	CHECK(is_fine(activate(s->machine.bus, &s->rt)));
-	CHECK(lease_says(s->machine.bus, s->borrower.path, "Tier", "cooperative"));
-	part = part_of(s->machine.bus, &s->borrower);
-	show(s, &part);
-	CHECK(is_in_state(s->machine.bus, &s->rt, "activating")); /* nothing was said of it yet */
-	CHECK(is_fine(acknowledge(s->crowd, &s->borrower, 2)));
-	await_record(s->rt.holder, GPUARB_RECORD_GRANTED);
-	CHECK(lease_says(s->machine.bus, s->borrower.path, "Tier", "verified"));
-}
-
 static bool is_alone(const struct stage *s)
 {
 	sd_bus_message *m = call(get(s->machine.bus, s->rt.path, GPUARB_INTERFACE_LEASE, "Alone"));
@@ -240,25 +201,6 @@ TEST_WITH(the_holder_of_a_lease_is_told_who_disturbs_it_and_when_it_is_over, str
 	CHECK(record.record.reason[0] == '\0');
 	AWAIT(s->machine.bus, is_alone(s));
 	CHECK(is_intruder(s, 0) && lease_says(s->machine.bus, s->rt.path, "Reason", ""));
-}
-
-TEST(acknowledgements_are_accepted_when_descriptors_become_unreadable)
-{
-	static struct stage s;
-
-	for (unsigned broken = 0; broken < 2; broken++) {
-		arrive(&s, SCANS_OFTEN "activate-grace = 1h\n", "report");
-		CHECK(is_fine(activate(s.machine.bus, &s.rt)));
-		CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
-		await_text(&s, &s.borrower, "Reason", "acknowledged generation");
-		if (broken)
-			rig_write(&s.machine.rig, MQDS, "Process of another kernel\n");
-		else
-			CHECK(unlink(rig_path(&s.machine.rig, MQDS)) == 0);
-		await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
-		CHECK(lease_says(s.machine.bus, s.borrower.path, "Tier", "cooperative"));
-		depart(&s);
-	}
 }
 
 TEST_WITH(descriptors_that_cannot_be_read_are_unseen_and_the_daemon_says_so, struct stage *s)
@@ -534,17 +476,6 @@ TEST(an_activation_after_a_start_is_decided_after_the_first_read_of_descriptors)
 	AWAIT(s.machine.bus, reply.came);
 	snprintf(pid, sizeof(pid), "pid %d (", s.unmanaged);
 	CHECK(is_error(reply.m, GPUARB_ERROR_NO_CAPACITY, pid));
-	machine_halt(&s.machine);
-}
-
-TEST(with_unmasked_ignore_no_request_waits_for_the_descriptors)
-{
-	static struct stage s;
-	int fd;
-
-	fd = start_blind(&s, SCANS_OFTEN "unmasked = ignore\n");
-	granted(call(ask(s.machine.bus, "Reserve", 15)));
-	close(fd);
 	machine_halt(&s.machine);
 }
 

@@ -221,25 +221,6 @@ TEST(without_the_helper_it_is_unknown_and_a_strict_policy_refuses)
 	halt();
 }
 
-TEST(the_gap_graphics_of_a_partition_is_there_unless_no_process_draws)
-{
-	struct live_record record;
-	struct live_lease lease;
-	pid_t pid;
-
-	boot("warn", true);
-	lease = reserve(s.machine.bus, 15);
-	do
-		CHECK(next_record(lease.holder, &record));
-	while (strstr(record.partitions[0].gaps, "graphics"));
-	pid = drawer(SECOND_NSEC);
-	do
-		CHECK(next_record(lease.holder, &record));
-	while (!strstr(record.partitions[0].gaps, "graphics"));
-	end_process(pid);
-	halt();
-}
-
 /* ---- user queues ----------------------------------------------------------------------------- */
 
 #define DRI "debug/dri/client-7/"

@@ -136,28 +136,6 @@ static void linger(bool seen_before)
 TEST_CASE(a_lease_is_ending_while_its_processes_use_the_gpu, linger(true));
 TEST_CASE(queues_of_a_bound_process_that_died_unobserved_belong_to_its_lease, linger(false));
 
-TEST_WITH(a_dead_process_whose_memory_stays_keeps_no_cus, struct machine *machine)
-{
-	struct live_lease lease;
-	struct row rows[ROWS_MAX];
-	pid_t pid;
-	int fd;
-
-	machine_boot(machine);
-	pid = orphan(&fd);
-	lease = granted(call(ask_bound(machine->bus, 15, fd)));
-	close(lease.holder);
-	machine_use(machine, pid, 0, 1);
-	CHECK(fake_sysfs_vram(machine->sys, pid, machine_gpu_id(machine, 0), UINT64_C(5) << 30) ==
-	      0);
-	CHECK(kill(pid, SIGKILL) == 0);
-	AWAIT(machine->bus, lease_says(machine->bus, lease.path, "State", "ending"));
-	CHECK(fake_sysfs_queue_gone(machine->sys, pid, 0) == 0);
-	AWAIT(machine->bus, machine->told.removed == 1 && machine->told.cus_free == 60);
-	CHECK(unmanaged_processes(machine, rows) == 1 && is_unmanaged(machine, pid, 0));
-	close(fd);
-}
-
 /* Counts the lines that contain the text. */
 static unsigned count(const char *text, const char *what)
 {

@@ -62,55 +62,6 @@ TEST_WITH(an_activation_is_granted_when_borrowers_have_acknowledged, struct lend
 
 /* ---- borrowers that grow ------------------------------------------------------------------------ */
 
-static void deactivate_it(struct lend *s, const struct live_lease *rt)
-{
-	CHECK(is_fine(deactivate(s->bus, rt)));
-}
-
-static void release_it(struct lend *s, const struct live_lease *rt)
-{
-	CHECK(is_fine(call(release(s->bus, rt->path))));
-}
-
-static void close_it(struct lend *, const struct live_lease *rt)
-{
-	close(rt->holder);
-}
-
-static void take_it(struct lend *s, const struct live_lease *rt)
-{
-	CHECK(is_fine(take_away(s->bus, rt, 0, "")));
-}
-
-TEST_WITH(borrowers_receive_their_previous_mask_after_an_activation, struct lend *s)
-{
-	void (*const ends[])(struct lend *, const struct live_lease *) = {
-		deactivate_it,
-		release_it,
-		close_it,
-		take_it,
-	};
-
-	lend_start(s, PATIENT GROW_SOON, "kill");
-	for (size_t i = 0; i < 2 * ARRAY_SIZE(ends); i++) {
-		struct live_lease rt = keep_inactive(s->bus, 15), borrower = borrow(s->crowd);
-		struct book_part before = part_of(s->bus, &borrower), after;
-
-		CHECK(is_fine(activate(s->bus, &rt)));
-		if (i & 1) {
-			follow_until(s->crowd, &borrower, 45);
-			await_record(rt.holder, GPUARB_RECORD_GRANTED);
-		}
-		ends[i / 2](s, &rt);
-		follow_until(s->crowd, &borrower, LEND_CUS);
-		after = part_of(s->bus, &borrower);
-		CHECK(same_part(&before, &after));
-		if (ends[i / 2] == deactivate_it)
-			release_it(s, &rt);
-		CHECK(is_fine(call(release(s->crowd, borrower.path))));
-	}
-}
-
 /* The next scan, an hour later, would let it grow, too. */
 TEST_WITH(a_borrower_grows_back_when_a_lease_is_released, struct lend *s)
 {
@@ -159,6 +110,68 @@ TEST_WITH(borrowers_get_their_cus_back_when_a_request_is_cancelled, struct lend 
 	CHECK(is_fine(acknowledge(s->crowd, &borrower, 3)));
 	book_read(s->bus, &book);
 	CHECK(book.n_leases == 1);
+}
+
+/* ---- revoking with notice ----------------------------------------------------------------------- */
+
+TEST_WITH(a_holder_gets_reason_and_deadline_and_may_acknowledge_before, struct lend *s)
+{
+	struct live_record record;
+	static struct book book;
+	uint64_t before, after;
+
+	lend_start(s, PATIENT GROW_NEVER, "report");
+	s->lease = granted(call(ask_for(s->crowd, "cus=15 queues=2")));
+	before = boottime_usec();
+	CHECK(is_fine(take_away(s->bus, &s->lease, HOUR_USEC, "the rack is moved")));
+	after = boottime_usec();
+	record = await_record(s->lease.holder, GPUARB_RECORD_REVOKING);
+	CHECK(record.record.deadline_usec >= before + HOUR_USEC);
+	CHECK(record.record.deadline_usec <= after + HOUR_USEC);
+	CHECK(record.record.deadline_usec == lease_number(s->bus, &s->lease, "Deadline"));
+	CHECK(strstr(record.record.reason, "the rack is moved"));
+	CHECK(record.record.n_partitions == 1 && record.partitions[0].cus == 15);
+	CHECK(lease_says(s->bus, s->lease.path, "State", "revoking"));
+	CHECK(lease_says(s->bus, s->lease.path, "Reason", "the rack is moved"));
+	CHECK(gpu_number(s->bus, "CusFree") == 45); /* until then it has what it had */
+	CHECK(is_error(call(resize(s->crowd, s->lease.path, 30)), GPUARB_ERROR_INVALID_STATE,
+		       "revoking"));
+
+	CHECK(is_fine(acknowledge(s->crowd, &s->lease, record.record.generation - 1)));
+	CHECK(is_in_state(s->bus, &s->lease, "revoking")); /* of a change before */
+	CHECK(is_fine(acknowledge(s->crowd, &s->lease, record.record.generation)));
+	record = await_record(s->lease.holder, GPUARB_RECORD_ENDING);
+	CHECK(strstr(record.record.reason, "the rack is moved"));
+	CHECK(!next_record(s->lease.holder, &record));
+	AWAIT(s->bus, s->told.removed > 0);
+	book_read(s->bus, &book);
+	CHECK(book_is_empty(&book));
+}
+
+/* The CUs that a revoked lease lends stay with their borrowers; those that it has just reclaimed come back. */
+TEST(revoking_a_lease_that_is_not_active_leaves_borrowers_their_cus)
+{
+	struct live_record record;
+	static struct lend s;
+
+	for (unsigned activating = 0; activating < 2; activating++) {
+		lend_start(&s, PATIENT GROW_SOON, "report");
+		s.rt = keep_inactive(s.bus, 15);
+		s.borrower = borrow(s.crowd);
+		if (activating)
+			CHECK(is_fine(activate(s.bus, &s.rt)));
+		CHECK(is_fine(take_away(s.bus, &s.rt, HOUR_USEC, "")));
+		CHECK(is_error(activate(s.bus, &s.rt), GPUARB_ERROR_INVALID_STATE, "revoking"));
+		CHECK(is_error(deactivate(s.bus, &s.rt), GPUARB_ERROR_INVALID_STATE, "revoking"));
+		record = await_record(s.rt.holder, GPUARB_RECORD_REVOKING);
+		CHECK(is_fine(acknowledge(s.bus, &s.rt, record.record.generation)));
+		AWAIT(s.bus, s.told.removed == 1);
+		if (activating)
+			follow_until(s.crowd, &s.borrower, LEND_CUS);
+		else
+			CHECK(lease_number(s.bus, &s.borrower, "Generation") == 1);
+		rig_done(&s.rig);
+	}
 }
 
 /* ---- two leases of one process ------------------------------------------------------------------------- */

@@ -85,53 +85,24 @@ TEST_WITH(a_lease_is_bound_to_a_bounded_number_of_processes, struct live *s)
 	CHECK(lease_exists(s->bus, lease.path)); /* by its holder */
 }
 
-struct news {
-	struct gpuarb_record record;
-	struct gpuarb_record_partition partition;
-};
-
-/* The next record; false at the end. */
-static bool next(int holder, struct news *ret)
-{
-	ssize_t n;
-
-	AWAIT_FD(holder, POLLIN);
-	n = recv(holder, ret, sizeof(*ret), MSG_DONTWAIT);
-	CHECK(n == 0 || n == (ssize_t)(sizeof(ret->record) + sizeof(ret->partition)));
-	CHECK(n == 0 || (ret->record.version == GPUARB_RECORD_VERSION &&
-			 ret->record.partition_size == sizeof(ret->partition)));
-	return n > 0;
-}
-
 TEST_WITH(a_holder_receives_changes_and_the_end, struct live *s)
 {
+	struct live_record record;
 	struct live_lease lease;
-	struct news news;
 
 	lease = reserve(s->bus, 15);
 	CHECK(is_fine(call(resize(s->bus, lease.path, 30))));
-	CHECK(next(lease.holder, &news) && news.record.generation == 2);
-	CHECK(news.record.lease == lease.id && news.record.state == GPUARB_RECORD_GRANTED);
-	CHECK(news.partition.cus == 30);
-	CHECK(__builtin_popcount(news.partition.cu_mask[0]) +
-		      __builtin_popcount(news.partition.cu_mask[1]) ==
+	CHECK(next_record(lease.holder, &record) && record.record.generation == 2);
+	CHECK(record.record.lease == lease.id && record.record.state == GPUARB_RECORD_GRANTED);
+	CHECK(record.partitions[0].cus == 30);
+	CHECK(__builtin_popcount(record.partitions[0].cu_mask[0]) +
+		      __builtin_popcount(record.partitions[0].cu_mask[1]) ==
 	      30);
 
 	CHECK(is_fine(call(release(s->bus, lease.path))));
-	CHECK(next(lease.holder, &news) && news.record.state == GPUARB_RECORD_ENDING);
-	CHECK(strcmp(news.record.reason, "released") == 0);
-	CHECK(!next(lease.holder, &news));
-}
-
-TEST_WITH(a_stopping_daemon_tells_its_holders, struct live *s)
-{
-	struct live_lease lease;
-	struct news news;
-
-	lease = reserve(s->bus, 15);
-	rig_stop(&s->rig);
-	CHECK(next(lease.holder, &news) && news.record.state == GPUARB_RECORD_ENDING);
-	CHECK(strcmp(news.record.reason, "gpuarbd stopped") == 0 && !next(lease.holder, &news));
+	CHECK(next_record(lease.holder, &record) && record.record.state == GPUARB_RECORD_ENDING);
+	CHECK(strcmp(record.record.reason, "released") == 0);
+	CHECK(!next_record(lease.holder, &record));
 }
 
 /* ---- signals ------------------------------------------------------------------------- */

@@ -155,30 +155,6 @@ TEST(moves_continue_after_the_daemon_was_killed_between_the_steps)
 	}
 }
 
-TEST(a_cancelled_request_leaves_the_second_lease_where_it_is)
-{
-	struct book_part before, after;
-	struct live_lease lease;
-	static struct lend s;
-
-	for (unsigned crash = 0; crash < 2; crash++) {
-		arrive(&s);
-		before = part_of(s.bus, &large);
-		lease = waiting(call(ask_engine(s.bus, HOUR_USEC)));
-		if (crash)
-			rig_crash(&s.rig);
-		s.told.removed = 0;
-		close(lease.holder);
-		AWAIT(s.bus, s.told.removed == 1);
-		follow_move(&s, &small);
-		after = part_of(s.bus, &large);
-		CHECK(same_part(&before, &after) && moves(&s, &large) == 0);
-		CHECK(part_of(s.bus, &small).cus == 7 && moves(&s, &small) == 1);
-		CHECK(is_in_state(s.bus, &small, "granted"));
-		rig_done(&s.rig);
-	}
-}
-
 /* The first lease ends without an acknowledgement: its CUs are free, too. */
 TEST(the_second_lease_moves_if_the_first_one_ends_between_the_steps)
 {

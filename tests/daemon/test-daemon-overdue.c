@@ -78,30 +78,6 @@ TEST(enforce_report_reports_and_waits)
 	rig_done(&s.rig);
 }
 
-/* ---- freeze ------------------------------------------------------------------------------ */
-
-TEST(a_unit_that_cannot_be_frozen_is_logged)
-{
-	static struct lend s;
-	const char *said;
-	int fd;
-	pid_t pid;
-
-	arrive_logged(&s, "freeze");
-	pid = idler(STRANGER, &fd);
-	bind_process(s.crowd, &s.borrower, fd);
-	CHECK(is_fine(activate(s.bus, &s.rt)));
-	await_reason(&s, &s.borrower, "has not given back");
-	CHECK(is_in_state(s.bus, &s.rt, "activating") && lives(pid));
-	end_process(pid);
-	close(fd);
-	close(s.borrower.holder);
-	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
-	said = log_end(&s.rig);
-	CHECK(strstr(said, "frozen"));
-	rig_done(&s.rig);
-}
-
 /* ---- kill -------------------------------------------------------------------------------- */
 
 TEST(an_overdue_lease_is_killed_and_no_other_process)
@@ -128,24 +104,6 @@ TEST(an_overdue_lease_is_killed_and_no_other_process)
 	for (unsigned i = 1; i < 3; i++)
 		end_process(pids[i]);
 	depart(&s);
-}
-
-/* Its CUs are free all the same: the process uses none. */
-TEST(a_bound_process_that_uses_no_gpu_is_not_killed)
-{
-	static struct lend s;
-	pid_t pid;
-	int fd;
-
-	arrive(&s);
-	pid = idler(STRANGER, &fd);
-	bind_process(s.crowd, &s.borrower, fd);
-	CHECK(is_fine(activate(s.bus, &s.rt)));
-	await_record(s.borrower.holder, GPUARB_RECORD_ENDING);
-	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
-	depart(&s); /* gpuarb-enforce has answered by its end */
-	CHECK(lives(pid));
-	end_process(pid);
 }
 
 TEST(without_gpuarb_enforce_a_lease_ends_and_its_process_is_logged)

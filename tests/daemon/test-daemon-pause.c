@@ -74,14 +74,3 @@ TEST_WITH(a_pause_survives_a_crash_and_ends_afterwards, struct lend *s)
 	record_of(s, 3, false);
 	CHECK(lease_number(s->bus, &s->borrower, "PausedCount") == 1);
 }
-
-TEST_WITH(a_pause_that_was_not_acknowledged_is_still_waited_for_after_a_crash, struct lend *s)
-{
-	CHECK(is_fine(activate(s->bus, &s->rt)));
-	record_of(s, 2, true);
-	rig_crash(&s->rig);
-	CHECK(is_in_state(s->bus, &s->rt, "activating"));
-	record_of(s, 2, true);
-	CHECK(is_fine(acknowledge(s->crowd, &s->borrower, 2)));
-	await_record(s->rt.holder, GPUARB_RECORD_GRANTED);
-}

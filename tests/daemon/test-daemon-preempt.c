@@ -118,17 +118,6 @@ TEST(reserve_without_wait_finds_its_lease_after_the_daemon_was_killed)
 	}
 }
 
-TEST_WITH(a_request_that_is_cancelled_after_a_restart_gives_back, struct lend *s)
-{
-	struct live_lease lease;
-
-	lease = waiting(call(ask_for(s->bus, "cus=30; class=realtime wait-usec=forever")));
-	await_record(s->lease.holder, GPUARB_RECORD_REVOKING);
-	rig_crash(&s->rig);
-	close(lease.holder);
-	await_record(s->lease.holder, GPUARB_RECORD_GRANTED);
-}
-
 /* ---- requeue ----------------------------------------------------------------------------- */
 
 /* A lease of the crowd on the whole GPU instead of the one that arrive() reserved. */
@@ -156,18 +145,4 @@ TEST_WITH(a_lease_with_requeue_waits_under_its_id_until_the_other_lease_ends, st
 	close(lease.holder);
 	record = await_record(s->lease.holder, GPUARB_RECORD_GRANTED);
 	CHECK(record.partitions[0].cus == 60 && record.record.lease == s->lease.id);
-}
-
-TEST_WITH(a_lease_that_was_acknowledged_before_the_daemon_was_killed_waits_again, struct lend *s)
-{
-	struct live_record record;
-	struct live_lease lease;
-
-	reserve_requeue(s);
-	lease = waiting(call(ask_for(s->bus, "cus=30; class=realtime wait-usec=forever")));
-	record = await_record(s->lease.holder, GPUARB_RECORD_REVOKING);
-	rig_crash(&s->rig);
-	CHECK(is_fine(acknowledge(s->crowd, &s->lease, record.record.generation)));
-	await_record(s->lease.holder, GPUARB_RECORD_WAITING);
-	await_record(lease.holder, GPUARB_RECORD_GRANTED);
 }

@@ -80,23 +80,6 @@ TEST(a_lease_that_ended_with_its_gpu_blocks_no_grant_after_replug)
 	machine_halt(&machine);
 }
 
-TEST(a_lease_that_was_ending_before_the_unplug_blocks_no_grant)
-{
-	static struct machine machine;
-	struct live_lease old;
-	pid_t pid;
-	int fd;
-
-	old = boot(&machine, &pid, &fd);
-	CHECK(is_fine(call(release(machine.bus, old.path))));
-	CHECK(lease_says(machine.bus, old.path, "State", "ending"));
-	replug(&machine);
-	grant_and_crash(&machine, &old, pid);
-	end_process(pid);
-	close(fd);
-	machine_halt(&machine);
-}
-
 TEST(a_replaced_unused_gpu_is_signalled_as_removed_and_added)
 {
 	static struct machine machine;

@@ -110,19 +110,6 @@ TEST_WITH(a_bus_that_denies_the_name_is_logged_with_a_remedy, struct rig *rig)
 	CHECK(strstr(said, "systemctl start gpuarbd"));
 }
 
-TEST_WITH(a_name_with_another_owner_fails_the_start, struct rig *rig)
-{
-	const char *said;
-	sd_bus *bus;
-
-	bus = rig_connect(rig, 0);
-	CHECK(sd_bus_request_name(bus, GPUARB_BUS_NAME, 0) >= 0);
-	log_begin(rig);
-	CHECK(rig_start_fails(rig, "--simulate=radeon-vii") != 0);
-	said = log_end(rig);
-	CHECK(strstr(said, "process"));
-}
-
 #define CARDS_5 "v620,v620,v620,v620,v620,"
 #define CARDS_15 CARDS_5 CARDS_5 CARDS_5
 #define MANY_CARDS "--simulate=" CARDS_15 CARDS_15 CARDS_15 CARDS_15 CARDS_5

@@ -2,16 +2,15 @@
 
 /* The shipped daemon and its D-Bus contract: requests, ownership, saving, administration. */
 
-#include <sched.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 
 #include "check.h"
-#include "live.h"
+#include "book.h"
 
 NEEDS(daemon_missing);
 
 #define OTHER 2 /* "bin" */
+#define HOUR_USEC UINT64_C(3600000000)
 
 static void arrive(struct live *s)
 {
@@ -136,6 +135,45 @@ TEST_WITH(a_token_identifies_one_lease_of_one_user, struct live *s)
 	CHECK(granted(call(ask_token(s->bus, 15, "t"))).id > others.id);
 }
 
+TEST_WITH(a_waiting_lease_has_position_reason_and_deadline, struct live *s)
+{
+	struct live_lease all, first, second;
+	static struct book book;
+	uint64_t before, after;
+	struct live_record record;
+
+	arrive(s);
+	all = reserve(s->bus, 60);
+	before = boottime_usec();
+	first = waiting(call(ask_for(s->bus, "cus=30; wait-usec=%" PRIu64, HOUR_USEC)));
+	after = boottime_usec();
+	second = waiting(call(ask_for(s->bus, "cus=15; wait-usec=forever")));
+	book_read(s->bus, &book);
+	CHECK(book.n_leases == 3);
+	for (unsigned i = 0; i < 2; i++) {
+		const struct book_lease *lease = book_find(&book, i == 0 ? first.id : second.id);
+
+		CHECK(strcmp(lease->state, "waiting") == 0 && lease->n_parts == 0);
+		CHECK(lease->position == i + 1 && lease->generation == 1);
+		CHECK(strstr(lease->reason, "0000:03:00.0"));
+	}
+	CHECK(book_find(&book, first.id)->deadline >= before + HOUR_USEC);
+	CHECK(book_find(&book, first.id)->deadline <= after + HOUR_USEC);
+	CHECK(book_find(&book, second.id)->deadline == UINT64_MAX);
+
+	close(all.holder);
+	record = await_record(first.holder, GPUARB_RECORD_GRANTED);
+	CHECK(record.record.n_partitions == 1 && record.partitions[0].cus == 30);
+	CHECK(record.record.deadline_usec == UINT64_MAX);
+	await_record(second.holder, GPUARB_RECORD_GRANTED);
+	book_read(s->bus, &book);
+	book_check(&book, true);
+	CHECK(memcmp(book_find(&book, first.id)->parts[0].mask, record.partitions[0].cu_mask,
+		     sizeof(uint32_t) * record.partitions[0].n_words) == 0);
+	CHECK(number_of(s->bus, first.path, GPUARB_INTERFACE_LEASE, "Position") == 0 &&
+	      lease_says(s->bus, first.path, "State", "granted"));
+}
+
 static sd_bus_message *ask_all_of(sd_bus *bus, const char *gpu)
 {
 	return ask_for(bus, "gpu=%s cus=60; wait-usec=forever", gpu);
@@ -171,7 +209,9 @@ TEST_WITH(a_reload_is_atomic_and_for_new_requests, struct live *s)
 	arrive(s);
 	s->user = rig_connect(&s->rig, STRANGER);
 	lease = reserve(s->user, 30);
-	rig_write(&s->rig, "tenants.d/10-t.conf", "[tenant few]\nmatch-user = 1\nmax-cus = 15\n");
+	rig_write(&s->rig, "tenants.d/10-t.conf", /* a GPU that is missing is a warning */
+		  "[tenant few]\nmatch-user = 1\nmax-cus = 15\nreserved-gpu = 0000:99:00.0\n"
+		  "reserved-queues = 1\n");
 	CHECK(is_error(call(call_arbiter(s->user, "Reload")), GPUARB_ERROR_NOT_PERMITTED, ""));
 	CHECK(is_fine(call(call_arbiter(s->bus, "Reload"))));
 	CHECK(is_error(call(ask(s->user, "Reserve", 16)), GPUARB_ERROR_QUOTA_EXCEEDED, "max-cus"));

@@ -239,29 +239,6 @@ TEST_WITH(recovery_loss_and_revocation_are_logged, struct scene *scene)
 	CHECK(!entry_take(scene->journal, &entry));
 }
 
-TEST(leases_that_cannot_be_left_to_the_next_daemon_are_revoked)
-{
-	struct live_lease lease;
-	struct entry entry;
-	int journal;
-	struct rig rig;
-	sd_bus *bus;
-
-	NEEDS_JOURNAL(&journal);
-	rig_new(&rig);
-	begin(&rig);
-	rig_start(&rig, "--simulate=radeon-vii");
-	log_end(&rig);
-	bus = rig_connect(&rig, 0);
-	lease = reserve(bus, 15);
-	entry_next(journal, EVENT_GRANTED);
-	rig_stop(&rig);
-	entry = entry_next(journal, EVENT_REVOKED);
-	CHECK(is_of(&entry, &lease) && entry_says(&entry, "gpuarbd stopped"));
-	rig_done(&rig);
-	close(journal);
-}
-
 /* net.unix.max_dgram_qlen is 10 by default, and seldom above 512. */
 TEST_WITH(a_stopped_journal_blocks_neither_clients_nor_entries, struct scene *scene)
 {

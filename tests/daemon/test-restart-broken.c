@@ -302,26 +302,6 @@ TEST_WITH(damaged_files_of_other_leases_cost_no_lease, struct live *s)
 	}
 }
 
-TEST_WITH(a_lease_on_a_replaced_gpu_ends_at_the_restart, struct live *s)
-{
-	struct live_lease kept, lost;
-	struct live_record end;
-	char text[8192];
-
-	arrive(s, "--store-max=64");
-	kept = reserve(s->bus, 15);
-	lost = reserve(s->bus, 15);
-	rig_down(&s->rig);
-	read_file(&s->rig, lost.id, text, sizeof(text));
-	set_number(text, sizeof(text), "\"kfd_gpu_id\"", 4711);
-	write_file(&s->rig, lost.id, text);
-	rig_up(&s->rig);
-	end = await_record(lost.holder, GPUARB_RECORD_ENDING);
-	CHECK(end.record.cause == GPUARB_RECORD_NO_SUCH_GPU);
-	CHECK(strstr(end.record.reason, "0000:03:00.0"));
-	CHECK(lease_exists(s->bus, kept.path));
-}
-
 /* ---- stores ---------------------------------------------------------------------------------- */
 
 TEST_WITH(a_full_store_refuses_leases_and_loses_none, struct live *s)
@@ -370,18 +350,6 @@ TEST_WITH(without_a_store_leases_end_with_the_daemon_and_that_is_logged, struct 
 	CHECK(strstr(said, "ended"));
 }
 
-TEST_WITH(a_daemon_that_is_stopped_leaves_nothing, struct live *s)
-{
-	struct live_lease lease;
-
-	arrive(s, "--store-max=64");
-	lease = reserve(s->bus, 15);
-	rig_stop(&s->rig); /* the manager empties its store */
-	CHECK(!next_record(lease.holder, &(struct live_record){ 0 }));
-	rig_start_managed(&s->rig, SIMULATED, "--store-max=64");
-	CHECK(!lease_exists(s->bus, lease.path) && gpu_number(s->bus, "CusFree") == 60);
-}
-
 /* ---- hardware --------------------------------------------------------------------------------- */
 
 static void boot_managed(struct machine *machine)
@@ -389,33 +357,6 @@ static void boot_managed(struct machine *machine)
 	machine_build(machine, 1);
 	rig_start_managed(&machine->rig, machine->option, "--store-max=64");
 	machine_connect(machine);
-}
-
-TEST(an_ending_lease_in_use_stays_charged_over_a_restart)
-{
-	static struct machine machine;
-	struct live_lease lease;
-	pid_t pid;
-	int fd;
-
-	boot_managed(&machine);
-	pid = idler(0, &fd);
-	lease = granted(call(ask_bound(machine.bus, 15, fd)));
-	close(lease.holder);
-	machine_use(&machine, pid, 0, 3);
-	AWAIT(machine.bus, machine.told.lease > 0); /* one more than granted: they are seen */
-	end_process(pid);
-	while (!lease_says(machine.bus, lease.path, "State", "ending"))
-		continue;
-	rig_crash(&machine.rig);
-	CHECK(lease_says(machine.bus, lease.path, "State", "ending"));
-	CHECK(lease_says(machine.bus, lease.path, "Reason", "process"));
-	CHECK(gpu_number(machine.bus, "CusFree") == 45);
-
-	CHECK(fake_sysfs_process_gone(machine.sys, pid) == 0);
-	AWAIT(machine.bus, machine.told.removed == 1);
-	CHECK(gpu_number(machine.bus, "CusFree") == 60);
-	machine_halt(&machine);
 }
 
 TEST(nothing_is_granted_until_a_release_is_saved)

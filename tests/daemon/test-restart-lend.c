@@ -66,22 +66,6 @@ TEST(an_activation_continues_after_a_restart)
 
 FIXTURE(struct lend, s, , rig_done(&s->rig));
 
-TEST_WITH(borrowers_receive_their_previous_mask_after_a_restart, struct lend *s)
-{
-	struct book_part first, last;
-
-	arrive(s, PATIENT GROW_SOON);
-	first = part_of(s->bus, &s->borrower);
-	CHECK(is_fine(activate(s->bus, &s->rt)));
-	follow_until(s->crowd, &s->borrower, 45);
-	rig_down(&s->rig);
-	close(s->rt.holder);
-	rig_up(&s->rig);
-	follow_until(s->crowd, &s->borrower, LEND_CUS);
-	last = part_of(s->bus, &s->borrower);
-	CHECK(same_part(&first, &last));
-}
-
 TEST(a_revocation_continues_after_a_restart)
 {
 	struct live_record record;
@@ -116,21 +100,6 @@ TEST_WITH(a_revocation_whose_deadline_passed_during_the_restart_ends, struct len
 	AWAIT(s->bus, s->told.removed == 1);
 }
 
-TEST_WITH(disturbances_survive_a_restart, struct lend *s)
-{
-	struct live_lease other;
-
-	arrive(s, PATIENT GROW_NEVER);
-	CHECK(is_fine(activate(s->bus, &s->rt)));
-	CHECK(is_fine(acknowledge(s->crowd, &s->borrower, 2)));
-	other = reserved(call(ask_for(s->bus, "cus=15 queues=2; wait-usec=%" PRIu64, HOUR_USEC)),
-			 "waiting");
-	CHECK(lease_number(s->bus, &s->rt, "Disturbances") == 1);
-	rig_crash(&s->rig);
-	CHECK(lease_number(s->bus, &s->rt, "Disturbances") == 1);
-	CHECK(is_in_state(s->bus, &other, "activating"));
-}
-
 /* ---- during the restart ---------------------------------------------------------------- */
 
 TEST_WITH(a_borrower_deadline_that_passed_during_the_restart_is_enforced, struct lend *s)
@@ -163,65 +132,4 @@ TEST_WITH(an_unanswered_request_ends_with_the_daemon, struct lend *s)
 	while (after.n_leases > 2)
 		book_read(s->bus, &after);
 	CHECK(lease_number(s->bus, &s->borrower, "Deadline") == UINT64_MAX);
-}
-
-/* ---- moves ------------------------------------------------------------------------------- */
-
-static sd_bus_message *ask_engine(sd_bus *bus, const char *method)
-{
-	return with_request(call_arbiter(bus, method),
-			    "shader-engines=1 queues=2; wait-usec=%" PRIu64, HOUR_USEC);
-}
-
-static struct live_lease *find_moved(struct lend *s, struct live_lease *leases, size_t n)
-{
-	struct live_lease *moved = NULL;
-
-	for (size_t i = 0; i < n; i++)
-		if (lease_number(s->bus, &leases[i], "Moves") > 0)
-			moved = &leases[i];
-	CHECK(moved);
-	return moved;
-}
-
-/* An adaptable lease of 4 CUs stands in each engine: one of them moves for a realtime lease. */
-TEST(move_and_the_lease_that_it_is_for_survive_a_restart)
-{
-	struct live_lease leases[4], fill[4], rt, *moved;
-	sd_bus_message *reply;
-	static struct lend s;
-	struct book_part old;
-	const char *result;
-
-	for (size_t i = 0; i < ARRAY_SIZE(restarts); i++) {
-		arrive(&s, PATIENT GROW_NEVER);
-		CHECK(is_fine(call(release(s.bus, s.rt.path))));
-		CHECK(is_fine(call(release(s.crowd, s.borrower.path))));
-		for (size_t j = 0; j < 4; j++) {
-			leases[j] = granted(call(ask_to_borrow(s.crowd, 4, 4, 0)));
-			fill[j] = reserve(s.bus, 11);
-		}
-		for (size_t j = 0; j < 4; j++)
-			CHECK(is_fine(call(release(s.bus, fill[j].path))));
-
-		reply = call(ask_engine(s.bus, "Plan"));
-		CHECK(sd_bus_message_read(reply, "s", &result) > 0);
-		CHECK(strcmp(result, "granted") == 0);
-		sd_bus_message_unref(reply);
-		for (size_t j = 0; j < 4; j++)
-			CHECK(lease_number(s.bus, &leases[j], "Moves") == 0);
-
-		rt = waiting(call(ask_engine(s.bus, "Reserve")));
-		CHECK(is_in_state(s.bus, &rt, "activating"));
-		moved = find_moved(&s, leases, 4);
-		old = part_of(s.bus, moved);
-		check_restart(&s, restarts[i]);
-		CHECK(lease_number(s.bus, moved, "Moves") == 1 && old.cus == 4);
-		await_generation(moved->holder, 2);
-		CHECK(is_fine(acknowledge(s.crowd, moved, 2)));
-		await_record(rt.holder, GPUARB_RECORD_GRANTED);
-		book_read(s.bus, &after);
-		book_check(&after, true);
-		rig_done(&s.rig);
-	}
 }

@@ -156,44 +156,6 @@ TEST_CASE(leases_of_all_kinds_survive_an_upgrade, go_through("--store-max=64", u
 
 FIXTURE(struct scene, scene, , rig_done(&scene->rig));
 
-TEST_WITH(a_token_finds_its_lease_after_a_restart, struct scene *scene)
-{
-	struct live_lease again;
-	sd_bus *user;
-
-	arrive(scene, TWO_GPUS, "--store-max=64");
-	scene->token = granted(call(ask_with_token(scene->bus, 15)));
-	rig_crash(&scene->rig);
-	again = granted(call(ask_with_token(scene->bus, 15)));
-	CHECK(again.id == scene->token.id);
-	CHECK(is_error(call(ask_with_token(scene->bus, 30)), GPUARB_ERROR_TOKEN_CONFLICT, ""));
-	user = rig_connect(&scene->rig, STRANGER);
-	scene->held = granted(call(ask_with_token(user, 15)));
-	CHECK(scene->held.id > again.id);
-
-	close(scene->token.holder);
-	settle(scene->bus);
-	CHECK(lease_exists(scene->bus, again.path));
-	close(again.holder);
-	AWAIT(scene->bus, scene->told.removed == 1);
-}
-
-TEST_WITH(ids_go_on_after_a_restart, struct scene *scene)
-{
-	uint64_t id = 0;
-
-	arrive(scene, TWO_GPUS, "--store-max=64");
-	for (unsigned i = 0; i < 3; i++) {
-		struct live_lease lease = granted(call(ask_on(scene->bus, "0", 15)));
-
-		CHECK(lease.id > id);
-		id = lease.id;
-		close(lease.holder);
-		AWAIT(scene->bus, scene->told.removed == i + 1);
-		rig_crash(&scene->rig);
-	}
-}
-
 /* ---- during the restart --------------------------------------------------------------------- */
 
 TEST_WITH(leases_that_lost_their_holders_during_the_restart_end, struct scene *scene)
