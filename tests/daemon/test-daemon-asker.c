@@ -15,7 +15,6 @@
 NEEDS(daemon_missing);
 
 #define IMPATIENT "activate-grace = 50ms\nenforce-delay = 50ms\n"
-#define AT_ONCE "activate-grace = 1ms\nenforce-delay = 1ms\n"
 
 static struct helper helper;
 
@@ -97,12 +96,6 @@ FIXTURE(struct lend, s, , depart(s));
 TEST_WITH(the_process_that_asked_is_killed_when_its_lease_is_overdue, struct lend *s)
 {
 	arrive(s, IMPATIENT GROW_NEVER, "kill");
-	check_killed(s, NULL);
-}
-
-TEST_WITH(the_process_that_asked_is_killed_at_once_without_grace, struct lend *s)
-{
-	arrive(s, AT_ONCE GROW_NEVER, "kill");
 	check_killed(s, NULL);
 }
 

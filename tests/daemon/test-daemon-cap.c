@@ -442,12 +442,6 @@ TEST(listeners_count_as_what_keeps_a_lease)
 
 /* ---- ends and restarts -------------------------------------------------------------------------- */
 
-TEST_WITH(without_a_daemon_calls_fail_with_enosys, struct scene *s)
-{
-	rig_kill(&s->machine.rig);
-	CHECK(filtered_after(&s->process, FILTERED_CREATE) == ENOSYS);
-}
-
 /* user: of the daemon; the process under the filter is root's. */
 static void answer_by_next_daemon(uid_t user)
 {

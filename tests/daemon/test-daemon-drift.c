@@ -542,23 +542,3 @@ TEST(a_waiting_lease_is_not_granted_after_a_start_before_the_first_read_of_descr
 	await_record(lease.holder, GPUARB_RECORD_GRANTED);
 	machine_halt(&s.machine);
 }
-
-/* A process can hold the lock of a read for any time. Then the next one waits longer, but not much. */
-TEST(descriptors_are_read_again_soon_after_a_read_that_took_long)
-{
-	static struct stage s;
-	int fd;
-
-	fd = start_blind(&s, SCANS_OFTEN "unmasked = ignore\n");
-	await_time(boottime_usec() + 1300000);
-	let_read(&s, fd);
-	s.borrower = borrow(s.crowd);
-	s.pid = idler(STRANGER, &s.fd);
-	bind_process(s.crowd, &s.borrower, s.fd);
-	machine_use(&s.machine, s.pid, 0, 1);
-	show(&s, NULL);
-	await_text(&s, &s.borrower, "Tier", "verified");
-	end_process(s.pid);
-	close(s.fd);
-	machine_halt(&s.machine);
-}

@@ -283,16 +283,6 @@ TEST_WITH(a_unit_is_thawed_when_gpuarbd_gpuarb_enforce_and_the_process_are_kille
 
 /* ---- the names that gpuarb-enforce has saved --------------------------------------------------- */
 
-TEST_WITH(a_unit_that_is_still_frozen_is_thawed_when_gpuarbd_starts, struct freezing *s)
-{
-	rig_down(&s->stage.rig);
-	kill_helper(s);
-	helper_froze(&s->helper, "ok-left.scope");
-	helper_start(&s->helper, NULL, NULL, -1);
-	rig_up(&s->stage.rig);
-	CHECK(fake_systemd_was_asked(&s->systemd, "ThawUnit ok-left.scope"));
-}
-
 TEST_WITH(a_unit_is_not_frozen_if_its_name_cannot_be_saved, struct freezing *s)
 {
 	char path[256];

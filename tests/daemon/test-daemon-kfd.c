@@ -9,36 +9,6 @@ NEEDS(daemon_missing);
 
 FIXTURE(struct machine, machine, machine_build(machine, 1), machine_halt(machine));
 
-TEST_WITH(unmanaged_processes_and_oversubscription_are_logged_before_any_lease,
-	  struct machine *machine)
-{
-	struct row rows[ROWS_MAX];
-	const char *said;
-	unsigned slots;
-	pid_t pid;
-	char line[64];
-
-	slots = machine->gpus[0].queue_slots;
-	pid = idler(STRANGER, NULL);
-	machine_use(machine, pid, 0, slots + 1);
-	log_begin(&machine->rig);
-	machine_boot(machine);
-	said = log_end(&machine->rig);
-	snprintf(line, sizeof(line), "pid %d (", pid);
-	CHECK(strstr(said, "oversubscribed") && strstr(said, line));
-	CHECK(gpu_number(machine->bus, "Oversubscribed") == 1);
-	CHECK(unmanaged_processes(machine, rows) == 1 && is_unmanaged(machine, pid, slots + 1));
-	CHECK(is_error(call(ask(machine->bus, "Reserve", 15)), GPUARB_ERROR_NO_CAPACITY, ""));
-
-	for (unsigned i = 3; i <= slots; i++)
-		CHECK(fake_sysfs_queue_gone(machine->sys, pid, i) == 0);
-	AWAIT(machine->bus, machine->told.slots_free == slots - 3);
-	CHECK(gpu_number(machine->bus, "Oversubscribed") == 0);
-	reserve(machine->bus, 15);
-	AWAIT(machine->bus, machine->told.slots_free == slots - 5);
-	end_process(pid);
-}
-
 TEST_WITH(a_bound_process_is_managed_and_compared_with_its_budget, struct machine *machine)
 {
 	struct live_lease lease;

@@ -22,34 +22,6 @@ static unsigned saved_leases(const struct rig *rig)
 	return count_entries(rig_path(rig, "run/leases"));
 }
 
-TEST(the_daemon_after_a_crash_logs_the_leases_that_ended)
-{
-	struct live_lease lease, last;
-	char byte[4096], line[96];
-	const char *said;
-	_cleanup_(rig_done) struct rig rig;
-	sd_bus *bus;
-
-	arrive(&rig, &bus);
-	lease = reserve(bus, 15);
-	last = reserve(bus, 15);
-	rig_kill(&rig);
-	while (recv(lease.holder, byte, sizeof(byte), 0) > 0)
-		continue;
-	log_begin(&rig);
-	rig_start(&rig, "--simulate=radeon-vii");
-	said = log_end(&rig);
-	CHECK(last.id == lease.id + 1);
-	for (uint64_t id = lease.id; id <= last.id; id++) {
-		snprintf(line, sizeof(line),
-			 "lease %" PRIu64 " of uid 0 ended: gpuarbd was restarted", id);
-		CHECK(strstr(said, line));
-	}
-	CHECK(strstr(said, "descriptors") && saved_leases(&rig) == 0);
-	CHECK(gpu_number(bus, "CusFree") == 60 && !lease_exists(bus, lease.path));
-	CHECK(reserve(bus, 15).id > last.id);
-}
-
 TEST(a_second_daemon_fails_to_start_and_does_no_harm)
 {
 	struct rig rig, second;

@@ -104,21 +104,6 @@ static void capped(struct scene *s)
 
 FIXTURE(struct scene, s, ARRIVE(s, CAPS), depart(s));
 
-TEST_WITH(a_unit_with_a_lease_of_its_own_has_the_sum_of_its_queues_as_budget, struct scene *s)
-{
-	CHECK(s->budget.request.try != 0 && budgets_are(s, "unused"));
-	budget_rig_answer(&s->budget);
-	AWAIT(s->machine.bus, budgets_are(s, "enforced"));
-	s->lease = reserve_queues(s, 3, 2);
-	CHECK(budget_rig_receive(&s->budget) == 1);
-	CHECK(s->budget.request.rows[0].lease == s->lease.id);
-	CHECK(s->budget.request.rows[0].cgroup == s->unit.id);
-	CHECK(s->budget.request.rows[0].limit == 5);
-	CHECK(says(s, "Tier", "cooperative")); /* not before the kernel does it */
-	budget_rig_answer(&s->budget);
-	AWAIT(s->machine.bus, says(s, "Tier", "capped"));
-}
-
 TEST_WITH(the_budget_follows_the_lease_until_its_end, struct scene *s)
 {
 	capped(s);
@@ -211,6 +196,8 @@ TEST(a_realtime_lease_is_capped_without_an_option_or_says_why_not)
 	s.lease = reserve_queues(&s, 3, 2);
 	CHECK(budget_rig_receive(&s.budget) == 1 && s.budget.request.rows[0].limit == 5);
 	CHECK(s.budget.request.rows[0].lease == s.lease.id);
+	CHECK(s.budget.request.rows[0].cgroup == s.unit.id);
+	CHECK(says(&s, "Tier", "cooperative")); /* not before the kernel does it */
 	CHECK(says(&s, "Uncapped", "pending"));
 	budget_rig_answer(&s.budget);
 	AWAIT(s.machine.bus, says(&s, "Tier", "capped"));

@@ -8,7 +8,6 @@
 #include "check.h"
 #include "lend-live.h"
 #include "machine.h"
-#include "seed.h"
 
 NEEDS(daemon_missing);
 
@@ -207,99 +206,6 @@ TEST(files_without_a_serial_are_adopted_in_the_order_of_their_leases)
 	CHECK(lease_says(c.bus, c.first.path, "State", "granted"));
 	CHECK(!lease_exists(c.bus, c.second.path));
 	rig_done(&c.rig);
-}
-
-/* ---- random damage --------------------------------------------------------------------------- */
-
-#define SPOILT 3U
-
-static unsigned pick(uint64_t *random, size_t n)
-{
-	*random = *random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (unsigned)((*random >> 33) % n);
-}
-
-/* Replaces what follows at by the text; skip: so many bytes of it. */
-static void replace_at(char *text, size_t size, size_t at, size_t skip, const char *with)
-{
-	size_t n = strlen(text);
-	char rest[8192];
-
-	skip = skip < n - at ? skip : n - at;
-	snprintf(rest, sizeof(rest), "%s", text + at + skip);
-	snprintf(text + at, size - at, "%s%s", with, rest);
-}
-
-static void damage(char *text, size_t size, uint64_t *random)
-{
-	static const char *const words[] = {
-		"0",  "-1",   "4294967295", "18446744073709551615", "1e308",   "null", "true",
-		"{}", "\"\"", "[[[[[[[[[[", "0xffffffff",           "\\u0000", "\xff", "}"
-	};
-	size_t at = pick(random, strlen(text));
-
-	switch (pick(random, 4)) {
-	case 0: text[at] = (char)(1 + pick(random, 255)); break;
-	case 1: replace_at(text, size, at, 1 + pick(random, 64), ""); break;
-	case 2: /* the next number or word */
-		at += strcspn(text + at, ":");
-		if (text[at])
-			replace_at(text, size, at + 1, strcspn(text + at + 1, ",}]"),
-				   words[pick(random, ARRAY_SIZE(words))]);
-		break;
-	default:
-		text[at] = pick(random, 4) ? text[at] : '\0';
-		replace_at(text, size, at, 0, words[pick(random, ARRAY_SIZE(words))]);
-	}
-}
-
-static void spoil(const struct rig *rig, const struct live_lease *lease, uint64_t *random)
-{
-	char text[8192];
-
-	read_file(rig, lease->id, text, sizeof(text));
-	for (unsigned i = 1 + pick(random, 3); i > 0 && text[0]; i--)
-		damage(text, sizeof(text), random);
-	write_file(rig, lease->id, text);
-}
-
-static void check_good(sd_bus *bus, const struct live_lease *good, const struct book_part *part)
-{
-	struct book_part now;
-
-	CHECK(is_in_state(bus, good, "granted"));
-	now = part_of(bus, good);
-	CHECK(same_part(part, &now));
-}
-
-TEST_WITH(damaged_files_of_other_leases_cost_no_lease, struct live *s)
-{
-	uint64_t random = SEED_OF_RUN("DAMAGE_SEED");
-	struct live_lease good, spoilt[SPOILT];
-	static struct book book;
-	struct book_part part;
-
-	arrive(s, "--store-max=64");
-	for (unsigned round = check_rounds(10, 1000); round > 0; round--) {
-		for (unsigned i = 0; i < SPOILT; i++)
-			spoilt[i] = reserve(s->bus, 15);
-		good = reserve(s->bus, 15); /* which is saved last */
-		part = part_of(s->bus, &good);
-		rig_down(&s->rig);
-		for (unsigned i = 0; i < SPOILT; i++)
-			spoil(&s->rig, &spoilt[i], &random);
-		rig_up(&s->rig);
-		rig_await_ready(&s->rig);
-		check_good(s->bus, &good, &part);
-		book_read(s->bus, &book);
-		book_check(&book, false);
-		for (unsigned i = 0; i < SPOILT; i++)
-			close(spoilt[i].holder);
-		close(good.holder);
-		do
-			book_read(s->bus, &book);
-		while (!book_is_empty(&book));
-	}
 }
 
 /* ---- stores ---------------------------------------------------------------------------------- */

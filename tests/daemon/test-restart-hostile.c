@@ -2,8 +2,8 @@
 
 /*
  * The shipped daemon starts on files that somebody else has changed: saved leases, what else is in the runtime
- * directory, and calibrations. It must come up, grant nothing twice, and serve. HOSTILE_SEED repeats a run; with
- * GPUARB_LONG it takes ten minutes.
+ * directory, and calibrations. It must come up, grant nothing twice, and serve. HOSTILE_SEED and DAMAGE_SEED
+ * repeat a run; with GPUARB_LONG it takes ten minutes.
  */
 
 #include <dirent.h>
@@ -307,4 +307,64 @@ TEST(daemon_comes_up_on_any_files)
 		play_round();
 	}
 	printf("%u rounds\n", rounds);
+}
+
+/* ---- files of other leases ------------------------------------------------------------------- */
+
+#define SPOILT 3U
+
+static void spoil_files(const struct live_lease *leases)
+{
+	char name[64];
+
+	s.n = 0;
+	for (unsigned i = 0; i < SPOILT; i++) {
+		snprintf(name, sizeof(name), "run/leases/%" PRIu64 ".json", leases[i].id);
+		read_saved(rig_path(&s.rig, name));
+	}
+	for (unsigned i = 0; i < SPOILT; i++) {
+		struct saved file = s.files[i];
+
+		for (unsigned k = 1 + any(3); k > 0; k--)
+			file.size = change(file.text, file.size, sizeof(file.text));
+		write_to(file.path, file.text, file.size);
+	}
+}
+
+/* The last one is saved last. */
+static void play_spoilt(void)
+{
+	struct live_lease leases[SPOILT + 1];
+	struct book_part part, now;
+	static struct book book;
+
+	for (unsigned i = 0; i <= SPOILT; i++)
+		leases[i] = reserve(s.bus, 15);
+	part = part_of(s.bus, &leases[SPOILT]);
+	rig_down(&s.rig);
+	spoil_files(leases);
+	rig_up(&s.rig);
+	rig_await_ready(&s.rig);
+	CHECK(is_in_state(s.bus, &leases[SPOILT], "granted"));
+	now = part_of(s.bus, &leases[SPOILT]);
+	CHECK(same_part(&part, &now));
+	book_read(s.bus, &book);
+	book_check(&book, false);
+	for (unsigned i = 0; i <= SPOILT; i++)
+		close(leases[i].holder);
+	do
+		book_read(s.bus, &book);
+	while (!book_is_empty(&book));
+}
+
+TEST(damaged_files_of_other_leases_cost_no_lease)
+{
+	seed_rand(seed_nth(SEED_OF_RUN("DAMAGE_SEED"), 0));
+	CHECK(unsetenv("STATE_DIRECTORY") == 0);
+	rig_new(&s.rig);
+	rig_start_managed(&s.rig, LEND_GPU, "--store-max=64");
+	s.bus = rig_connect(&s.rig, 0);
+	for (unsigned round = check_rounds(10, 1000); round > 0; round--)
+		play_spoilt();
+	rig_done(&s.rig);
 }

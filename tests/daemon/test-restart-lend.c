@@ -84,22 +84,6 @@ TEST(a_revocation_continues_after_a_restart)
 	}
 }
 
-TEST_WITH(a_revocation_whose_deadline_passed_during_the_restart_ends, struct lend *s)
-{
-	struct live_record record;
-
-	arrive(s, PATIENT GROW_NEVER);
-	CHECK(is_fine(take_away(s->bus, &s->borrower, 500000, "maintenance")));
-	rig_down(&s->rig);
-	record = await_record(s->borrower.holder, GPUARB_RECORD_REVOKING);
-	await_time(record.record.deadline_usec);
-	rig_up(&s->rig);
-	record = await_record(s->borrower.holder, GPUARB_RECORD_ENDING);
-	CHECK(strstr(record.record.reason, "maintenance"));
-	CHECK(record.record.cause == GPUARB_RECORD_ENDED);
-	AWAIT(s->bus, s->told.removed == 1);
-}
-
 /* ---- during the restart ---------------------------------------------------------------- */
 
 TEST_WITH(a_borrower_deadline_that_passed_during_the_restart_is_enforced, struct lend *s)
