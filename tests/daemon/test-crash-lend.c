@@ -11,212 +11,148 @@
 
 NEEDS(daemon_missing);
 
-struct cutting;
+static sd_bus *crowd;
+static bool told; /* the operation was answered */
 
-struct cut {
-	struct stage stage;
-	const struct cutting *cutting;
-	sd_bus *crowd;
-	struct live_lease rt, borrower;
-	bool told; /* the operation was answered */
-};
-
-struct cutting {
-	void (*before)(struct cut *cut);
-	sd_bus_message *(*make)(const struct cut *cut); /* the call that is cut off */
-	void (*check)(struct cut *cut);                 /* with the next daemon */
-};
-
-static void arrive(struct cut *cut, const char *settings)
+static void configure(const struct rig *rig)
 {
-	struct stage *s = &cut->stage;
-
-	memset(cut, 0, sizeof(*cut));
-	rig_new(&s->rig);
-	lend_configure(&s->rig, settings, "report");
-	rig_start_managed(&s->rig, LEND_GPU, "--store-max=64");
-	crash_connect(s);
-	cut->crowd = rig_connect(&s->rig, STRANGER);
+	lend_configure(rig, "activate-grace = 1h\n" GROW_NEVER, "report");
+	crowd = NULL;
 }
 
-/* Closes all holders: nothing is left. */
-static void give_up_all(struct cut *cut)
+static struct live_lease *rt(struct stage *s)
 {
-	struct stage *s = &cut->stage;
-
-	close(cut->rt.holder);
-	close(cut->borrower.holder);
-	do
-		book_read(s->bus, &s->book);
-	while (!book_is_empty(&s->book));
-	CHECK(no_file_is_left(s));
-	rig_await_stored(&s->rig, 0);
+	return &s->known[0].lease;
 }
 
-/* Returns whether the daemon was killed at that step. */
-static bool try_at(void *data, unsigned at)
+static struct live_lease *borrower(struct stage *s)
 {
-	struct cut *cut = data;
-	const struct cutting *cutting = cut->cutting;
-	struct stage *s = &cut->stage;
-	bool killed;
-
-	cut->rt = keep_inactive(s->bus, 15);
-	cut->borrower = borrow(cut->crowd);
-	if (cutting->before)
-		cutting->before(cut);
-	ping(s);
-	if (!crash_arm(s, at))
-		return false;
-	cut->told = crash_done(cutting->make(cut));
-	ping(s);
-	killed = crash_disarm(s, at);
-	if (killed)
-		crash_start_next(s, 0);
-	else
-		rig_say(&s->rig, "go");
-	cutting->check(cut);
-	give_up_all(cut);
-	return killed;
+	return &s->known[1].lease;
 }
 
-static void cut_everywhere(const char *settings, const struct cutting *cutting)
+static bool is(struct stage *s, const struct live_lease *lease, const char *state)
 {
-	static struct cut cut;
-	unsigned points;
-
-	arrive(&cut, settings);
-	cut.cutting = cutting;
-	points = crash_at_each(&cut.stage, try_at, &cut);
-	rig_done(&cut.stage.rig);
-	if (cut.stage.untraceable)
-		SKIP("processes cannot be traced here");
-	printf("killed at %u points\n", points);
-	CHECK(points > 0);
+	return is_in_state(s->bus, lease, state);
 }
 
-static bool is(const struct cut *cut, const struct live_lease *lease, const char *state)
+static bool are_apart(struct stage *s)
 {
-	return is_in_state(cut->stage.bus, lease, state);
-}
-
-static bool are_apart(const struct cut *cut)
-{
-	struct book_part a = part_of(cut->stage.bus, &cut->rt);
-	struct book_part b = part_of(cut->stage.bus, &cut->borrower);
+	struct book_part a = part_of(s->bus, rt(s)), b = part_of(s->bus, borrower(s));
 
 	return apart(&a, &b);
 }
 
 /* ---- operations -------------------------------------------------------------------------- */
 
-static void activate_it(struct cut *cut)
+static void take_leases(struct stage *s)
 {
-	CHECK(is_fine(activate(cut->stage.bus, &cut->rt)));
+	if (!crowd)
+		crowd = rig_connect(&s->rig, STRANGER);
+	*rt(s) = keep_inactive(s->bus, 15);
+	*borrower(s) = borrow(crowd);
 }
 
-static void activate_all_of_it(struct cut *cut)
+static void take_and_activate(struct stage *s)
 {
-	activate_it(cut);
-	CHECK(is_fine(acknowledge(cut->crowd, &cut->borrower, 2)));
-	CHECK(is(cut, &cut->rt, "granted"));
+	take_leases(s);
+	CHECK(is_fine(activate(s->bus, rt(s))));
 }
 
-static sd_bus_message *make_activate(const struct cut *cut)
+static void take_and_finish(struct stage *s)
 {
-	return call_lease(cut->stage.bus, cut->rt.path, "Activate");
+	take_and_activate(s);
+	CHECK(is_fine(acknowledge(crowd, borrower(s), 2)));
+	CHECK(is(s, rt(s), "granted"));
 }
 
-static sd_bus_message *make_deactivate(const struct cut *cut)
+static void activate_it(struct stage *s)
 {
-	return call_lease(cut->stage.bus, cut->rt.path, "Deactivate");
+	told = crash_done(call_lease(s->bus, rt(s)->path, "Activate"));
 }
 
-static sd_bus_message *make_acknowledge(const struct cut *cut)
+static void deactivate_it(struct stage *s)
 {
-	return with(call_lease(cut->crowd, cut->borrower.path, "Acknowledge"), "t", UINT64_C(2));
+	told = crash_done(call_lease(s->bus, rt(s)->path, "Deactivate"));
 }
 
-static sd_bus_message *make_revoke(const struct cut *cut)
+static void acknowledge_it(struct stage *s)
 {
-	return with(call_lease(cut->stage.bus, cut->borrower.path, "Revoke"), "ts", HOUR_USEC, "x");
+	told = crash_done(
+		with(call_lease(crowd, borrower(s)->path, "Acknowledge"), "t", UINT64_C(2)));
+}
+
+static void revoke_it(struct stage *s)
+{
+	told = crash_done(
+		with(call_lease(s->bus, borrower(s)->path, "Revoke"), "ts", HOUR_USEC, "x"));
 }
 
 /* ---- after the restart -------------------------------------------------------------- */
 
 /* From any state: the lease is granted when the borrower acknowledges its present mask. */
-static void finish(struct cut *cut)
+static void finish(struct stage *s)
 {
-	if (is(cut, &cut->rt, "inactive"))
-		activate_it(cut);
-	if (!is(cut, &cut->rt, "granted")) {
-		CHECK(is(cut, &cut->rt, "activating"));
-		CHECK(is_fine(
-			acknowledge(cut->crowd, &cut->borrower,
-				    lease_number(cut->stage.bus, &cut->borrower, "Generation"))));
+	if (is(s, rt(s), "inactive"))
+		CHECK(is_fine(activate(s->bus, rt(s))));
+	if (!is(s, rt(s), "granted")) {
+		CHECK(is(s, rt(s), "activating"));
+		CHECK(is_fine(acknowledge(crowd, borrower(s),
+					  lease_number(s->bus, borrower(s), "Generation"))));
 	}
-	CHECK(is(cut, &cut->rt, "granted") && are_apart(cut));
-	CHECK(lease_number(cut->stage.bus, &cut->borrower, "Generation") == 2);
-	CHECK(lease_number(cut->stage.bus, &cut->borrower, "Deadline") == UINT64_MAX);
+	CHECK(is(s, rt(s), "granted") && are_apart(s));
+	CHECK(lease_number(s->bus, borrower(s), "Generation") == 2);
+	CHECK(lease_number(s->bus, borrower(s), "Deadline") == UINT64_MAX);
 }
 
-static void check_activated(struct cut *cut)
+static void check_activated(struct stage *s)
 {
-	CHECK(is(cut, &cut->rt, "activating") || (!cut->told && is(cut, &cut->rt, "inactive")));
-	finish(cut);
+	CHECK(is(s, rt(s), "activating") || (!told && is(s, rt(s), "inactive")));
+	finish(s);
 }
 
-static void check_acknowledged(struct cut *cut)
+/* A lease whose holder got a record with the state granted is granted. */
+static void check_acknowledged(struct stage *s)
 {
-	char bytes[8192];
-	ssize_t n;
+	struct pollfd ready = { .fd = rt(s)->holder, .events = POLLIN };
+	struct live_record record;
 	bool was_granted = false;
 
-	/* A lease whose holder got a record with the state granted is granted. */
-	while ((n = recv(cut->rt.holder, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0) {
-		struct gpuarb_record record;
-
-		memcpy(&record, bytes, sizeof(record));
-		was_granted |= record.state == GPUARB_RECORD_GRANTED;
-	}
-	CHECK(is(cut, &cut->rt, "granted") || (!cut->told && !was_granted));
-	finish(cut);
+	while (poll(&ready, 1, 0) > 0 && next_record(rt(s)->holder, &record))
+		was_granted |= record.record.state == GPUARB_RECORD_GRANTED;
+	CHECK(is(s, rt(s), "granted") || (!told && !was_granted));
+	finish(s);
 }
 
-static void check_deactivated(struct cut *cut)
+static void check_deactivated(struct stage *s)
 {
-	CHECK(is(cut, &cut->rt, "inactive") || (!cut->told && is(cut, &cut->rt, "granted")));
-	finish(cut); /* nobody grew meanwhile: nobody has to answer */
+	CHECK(is(s, rt(s), "inactive") || (!told && is(s, rt(s), "granted")));
+	finish(s); /* nobody grew meanwhile: nobody has to answer */
 }
 
-static void check_revoked(struct cut *cut)
+static void check_revoked(struct stage *s)
 {
-	uint64_t generation = lease_number(cut->stage.bus, &cut->borrower, "Generation");
+	uint64_t generation = lease_number(s->bus, borrower(s), "Generation");
 
-	if (is(cut, &cut->borrower, "granted")) {
-		CHECK(!cut->told && generation == 1);
+	if (is(s, borrower(s), "granted")) {
+		CHECK(!told && generation == 1);
 		return;
 	}
-	CHECK(is(cut, &cut->borrower, "revoking") && generation == 2);
-	CHECK(lease_says(cut->stage.bus, cut->borrower.path, "Reason", "x"));
-	CHECK(lease_number(cut->stage.bus, &cut->borrower, "Deadline") > boottime_usec());
+	CHECK(is(s, borrower(s), "revoking") && generation == 2);
+	CHECK(lease_says(s->bus, borrower(s)->path, "Reason", "x"));
+	CHECK(lease_number(s->bus, borrower(s), "Deadline") > boottime_usec());
 }
 
 /* ---- the tests --------------------------------------------------------------------------- */
 
-#define SETTINGS "activate-grace = 1h\n" GROW_NEVER
+#define CUT(...)                                                                         \
+	CRASH_EVERYWHERE(.hardware = LEND_GPU, .configure = configure, .compares = true, \
+			 __VA_ARGS__)
 
 TEST_CASE(a_crash_during_activate_is_recovered,
-	  cut_everywhere(SETTINGS, &(const struct cutting){ .make = make_activate,
-							    .check = check_activated }));
+	  CUT(.before = take_leases, .run = activate_it, .after = check_activated));
 TEST_CASE(a_crash_during_the_acknowledgement_of_a_borrower_is_recovered,
-	  cut_everywhere(SETTINGS, &(const struct cutting){ .before = activate_it,
-							    .make = make_acknowledge,
-							    .check = check_acknowledged }));
+	  CUT(.before = take_and_activate, .run = acknowledge_it, .after = check_acknowledged));
 TEST_CASE(a_crash_during_deactivate_is_recovered,
-	  cut_everywhere(SETTINGS, &(const struct cutting){ .before = activate_all_of_it,
-							    .make = make_deactivate,
-							    .check = check_deactivated }));
+	  CUT(.before = take_and_finish, .run = deactivate_it, .after = check_deactivated));
 TEST_CASE(a_crash_during_revoke_is_recovered,
-	  cut_everywhere(SETTINGS,
-			 &(const struct cutting){ .make = make_revoke, .check = check_revoked }));
+	  CUT(.before = take_leases, .run = revoke_it, .after = check_revoked));

@@ -195,11 +195,13 @@ void crash_connect(struct stage *stage)
 	listen_in(stage->bus, &stage->heard);
 }
 
-static void set_up(struct stage *stage, const char *hardware)
+static void set_up(struct stage *stage, const struct operation *operation)
 {
 	*stage = (struct stage){ .known = { { .lease.holder = -1 }, { .lease.holder = -1 } } };
 	rig_new(&stage->rig);
-	rig_start_managed(&stage->rig, hardware, "--store-max=64");
+	if (operation->configure)
+		operation->configure(&stage->rig);
+	rig_start_managed(&stage->rig, operation->hardware, "--store-max=64");
 	crash_connect(stage);
 }
 
@@ -279,7 +281,8 @@ static unsigned try_point(struct stage *stage, const struct operation *operation
 		killed = 1 + crash_start_next(stage, start_at);
 	else
 		rig_say(&stage->rig, "go");
-	compare(stage);
+	if (!operation->compares)
+		compare(stage);
 	if (operation->after)
 		operation->after(stage);
 	let_go(stage);
@@ -319,11 +322,12 @@ bool crash_everywhere(const struct operation *operation)
 
 	e.operation = operation;
 	e.starts = 0;
-	set_up(&e.stage, operation->hardware);
+	set_up(&e.stage, operation);
 	if (operation->run)
 		points = crash_at_each(&e.stage, try_operation, &e);
 	else
 		e.starts = try_starts(&e.stage, operation, 0);
+	CHECK(points + e.starts > 0 || e.stage.untraceable);
 	if (!e.stage.untraceable)
 		printf("killed at %u points of it and %u of starts\n", points, e.starts);
 	leave(e.stage.bus);

@@ -78,6 +78,8 @@ bool crash_start_next(struct stage *stage, unsigned at);
 
 struct operation {
 	const char *hardware;
+	void (*configure)(const struct rig *rig); /* NULL: defaults */
+	bool compares; /* `after` does, and knows the leases, which are stage->known[] all the same */
 	void (*before)(struct stage *stage);
 	void (*run)(struct stage *stage);   /* the daemon may end at any moment in it; NULL:
 					     * only the start after a crash is tested */
