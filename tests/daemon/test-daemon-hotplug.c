@@ -10,9 +10,11 @@
 
 NEEDS(daemon_missing);
 
-static sd_bus_message *ask_on(sd_bus *bus, const char *gpu, unsigned cus, uint64_t wait_usec)
+#define SECOND "0000:04:00.0"
+
+static sd_bus_message *ask_on(sd_bus *bus, const char *gpu, unsigned cus)
 {
-	return ask_for(bus, "gpu=%s cus=%u; wait-usec=%" PRIu64, gpu, cus, wait_usec);
+	return ask_for(bus, "gpu=%s cus=%u", gpu, cus);
 }
 
 static sd_bus_message *ask_gang(sd_bus *bus)
@@ -30,49 +32,43 @@ static void fill(struct machine *machine, struct leases *leases)
 	memset(machine, 0, sizeof(*machine));
 	machine_build(machine, 2);
 	machine_boot(machine);
-	leases->first = granted(call(ask_on(machine->bus, "0", 15, 0)));
-	leases->second = granted(call(ask_on(machine->bus, "1", 15, 0)));
+	leases->first = granted(call(ask_on(machine->bus, "0", 15)));
+	leases->second = granted(call(ask_on(machine->bus, "1", 15)));
 	leases->gang = granted(call(ask_gang(machine->bus)));
 	book_read(machine->bus, &leases->before);
 	CHECK(leases->before.n_leases == 3 && leases->before.n_gpus == 2);
 }
 
-static void await_gone(const struct live_lease *lease, const char *gpu)
+static void await_gone(const struct live_lease *lease)
 {
 	struct live_record record = await_record(lease->holder, GPUARB_RECORD_ENDING);
 
 	CHECK(record.record.cause == GPUARB_RECORD_NO_SUCH_GPU);
-	CHECK(strstr(record.record.reason, gpu));
-}
-
-/* Every lease with a part on the second GPU has ended as a whole; the others are unchanged. */
-static void check_end(struct machine *machine, struct leases *leases)
-{
-	const struct book_lease *first;
-
-	await_gone(&leases->second, "0000:04:00.0");
-	await_gone(&leases->gang, "0000:04:00.0");
-	AWAIT(machine->bus, !lease_exists(machine->bus, leases->second.path) &&
-				    !lease_exists(machine->bus, leases->gang.path));
-	book_read(machine->bus, &leases->after);
-	first = book_find(&leases->after, leases->first.id);
-	CHECK(leases->after.n_leases == 1 && first && strcmp(first->state, "granted") == 0);
-	CHECK(book_same_parts(first, book_find(&leases->before, leases->first.id)->parts, 1));
-	book_check(&leases->after, true);
+	CHECK(strstr(record.record.reason, SECOND));
 }
 
 FIXTURE(struct machine, machine, , machine_halt(machine));
 
+/* Every lease with a part on the second GPU ends as a whole; the others are unchanged. */
 TEST_WITH(a_removed_gpu_ends_its_leases_and_no_other, struct machine *machine)
 {
+	const struct book_lease *first;
 	static struct leases leases;
 
 	fill(machine, &leases);
 	machine_replug(machine, 1);
-	check_end(machine, &leases);
+	await_gone(&leases.second);
+	await_gone(&leases.gang);
+	AWAIT(machine->bus, !lease_exists(machine->bus, leases.second.path) &&
+				    !lease_exists(machine->bus, leases.gang.path));
+	book_read(machine->bus, &leases.after);
+	first = book_find(&leases.after, leases.first.id);
+	CHECK(leases.after.n_leases == 1 && first && strcmp(first->state, "granted") == 0);
+	CHECK(book_same_parts(first, book_find(&leases.before, leases.first.id)->parts, 1));
+	book_check(&leases.after, true);
 	CHECK(leases.after.n_gpus == 1 && strcmp(leases.after.gpus[0].name, "0000:03:00.0") == 0);
 	CHECK(leases.after.gpus[0].cus_free == 45);
-	CHECK(is_error(call(ask_on(machine->bus, "1", 15, 0)), GPUARB_ERROR_NO_SUCH_GPU, "gone"));
+	CHECK(is_error(call(ask_on(machine->bus, "1", 15)), GPUARB_ERROR_NO_SUCH_GPU, "gone"));
 	CHECK(is_error(call(ask_gang(machine->bus)), GPUARB_ERROR_NEVER_FITS, ""));
 }
 
@@ -137,4 +133,61 @@ TEST_WITH(a_gpu_missing_while_the_driver_rebuilds_its_tree_is_kept, struct machi
 	CHECK(leases.after.n_leases == 3 && leases.after.n_gpus == 3);
 	CHECK(lease_says(machine->bus, leases.second.path, "State", "granted"));
 	CHECK(lease_says(machine->bus, leases.gang.path, "State", "granted"));
+}
+
+/* ---- replaced ------------------------------------------------------------------------------------ */
+
+/* Another lease gets all of the new GPU, and still has it after a crash. The old lease is ending until its process has
+ * left the hardware. */
+TEST_WITH(a_lease_that_ended_with_its_gpu_blocks_no_grant_after_replug, struct machine *machine)
+{
+	static struct book before, after;
+	struct live_lease old, lease;
+	pid_t pid;
+	int fd;
+
+	machine_build(machine, 2);
+	rig_start_managed(&machine->rig, machine->option, "--store-max=64");
+	machine_connect(machine);
+	pid = idler(0, &fd);
+	old = granted(call(ask_for(machine->bus, "gpu=" SECOND " cus=15; process=%d", fd)));
+	machine_use(machine, pid, 1, 3);
+	AWAIT(machine->bus, machine->told.lease > 0); /* one more than granted: they are seen */
+	machine_replug(machine, 1);
+	AWAIT(machine->bus, machine->told.removed == 1);
+	machine_replug(machine, 2);
+	AWAIT(machine->bus, machine->told.added == 2); /* a lease, and now the GPU */
+	CHECK(lease_says(machine->bus, old.path, "Reason", "gone"));
+
+	lease = granted(call(ask_on(machine->bus, SECOND, 60)));
+	book_read(machine->bus, &before);
+	rig_crash(&machine->rig);
+	book_read(machine->bus, &after);
+	CHECK(before.n_leases == 2 && after.n_leases == 2);
+	CHECK(book_find(&after, lease.id) &&
+	      book_same_parts(book_find(&before, lease.id), book_find(&after, lease.id)->parts, 1));
+	CHECK(lease_says(machine->bus, lease.path, "State", "granted"));
+	CHECK(lease_says(machine->bus, old.path, "State", "ending"));
+	CHECK(fake_sysfs_process_gone(machine->sys, pid) == 0);
+	AWAIT(machine->bus, !lease_exists(machine->bus, old.path));
+	CHECK(lease_says(machine->bus, lease.path, "State", "granted"));
+	end_process(pid);
+	close(fd);
+}
+
+TEST_WITH(a_replaced_unused_gpu_is_signalled_as_removed_and_added, struct machine *machine)
+{
+	const struct told *told = &machine->told;
+
+	machine_build(machine, 2);
+	machine_boot(machine);
+	machine->gpus[1].kfd_gpu_id = machine_gpu_id(machine, 1) + 1;
+	machine_replug(machine, 2);
+	while (told->added == 0) /* a look comes with each question */
+		CHECK(gpu_number(machine->bus, "Cus") == 60);
+	CHECK(told->removed == 1 && told->added == 1);
+	CHECK(strcmp(told->last_removed, GPUARB_PATH_GPU "/1") == 0);
+	CHECK(strcmp(told->last_added, GPUARB_PATH_GPU "/1") == 0);
+	CHECK(number_of(machine->bus, GPUARB_PATH_GPU "/1", GPUARB_INTERFACE_GPU, "KfdGpuId") ==
+	      machine->gpus[1].kfd_gpu_id);
 }
