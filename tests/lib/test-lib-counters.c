@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Counters, and the metrics that gpuarb-exporter makes of them, with the answers of a fake daemon. */
+/* Counters, with the answers of a fake daemon. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,37 +8,16 @@
 #include <string.h>
 
 #include "check.h"
-#include "client/exporter/metrics.h"
 #include "dbus/names.h"
 #include "lib-rig.h"
 
 /* A name that no configuration allows: a daemon on another machine may differ. */
 #define NAME "<b>\"lab\\n\"</b>\nx{y=\"1\"} 1"
-#define ESCAPED "<b>\\\"lab\\\\n\\\"</b>\\nx{y=\\\"1\\\"} 1"
 
 struct daemon {
 	unsigned counts; /* of the duration, which has two bounds */
 	bool old;        /* it has no ReadCounters */
-	const char *
-		lender; /* the state of a lease that lends; NULL: there are neither GPUs nor leases */
 };
-
-#define GPU(i) "0000:0" #i ":00.0"
-#define PARTITION(mask) "Partitions", "aa{sv}", 1, 2, "gpu", "s", GPU(3), "cu-mask", "au", 1, mask
-
-/* Of two leases on GPU 3, one uses GPU 4, too, as does a process without a lease. */
-static int answer_objects(sd_bus_message *call, const char *lender)
-{
-	return sd_bus_reply_method_return(
-		call, "a{oa{sa{sv}}}", 4, GPUARB_PATH_GPU "/0", 1, GPUARB_INTERFACE_GPU, 1, "Name",
-		"s", GPU(3), GPUARB_PATH_GPU "/1", 1, GPUARB_INTERFACE_GPU, 3, "Name", "s", GPU(4),
-		"MasksObserved", "t", UINT64_C(1), "Observed", "aa{sv}", 3, 3, "lease", "t",
-		UINT64_C(1), "cus", "u", 6, "queues", "u", 2, 1, "cu-mask", "au", 1, 0x0f, 1,
-		"cu-mask", "au", 1, 0x18, GPUARB_PATH_LEASE "/1", 1, GPUARB_INTERFACE_LEASE, 4,
-		"Class", "s", "realtime", "State", "s", lender, "Tenant", "s", NAME,
-		PARTITION(0xff), GPUARB_PATH_LEASE "/2", 1, GPUARB_INTERFACE_LEASE, 3, "State", "s",
-		"granted", "Tenant", "s", NAME, PARTITION(0x7f0));
-}
 
 static void append_duration(sd_bus_message *m, const char *name, unsigned counts)
 {
@@ -76,13 +55,6 @@ static int answer(sd_bus_message *call, void *userdata)
 {
 	const struct daemon *daemon = userdata;
 
-	if (sd_bus_message_is_method_call(call, NULL, "GetAll"))
-		return sd_bus_reply_method_return(call, "a{sv}", 2, "Version", "s", NAME, "Tenants",
-						  "as", 1, NAME);
-	if (sd_bus_message_is_method_call(call, NULL, "GetManagedObjects") && daemon->lender)
-		return answer_objects(call, daemon->lender);
-	if (sd_bus_message_is_method_call(call, NULL, "GetManagedObjects"))
-		return sd_bus_reply_method_return(call, "a{oa{sa{sv}}}", 0);
 	if (daemon->old)
 		return sd_bus_reply_method_errorf(call, SD_BUS_ERROR_UNKNOWN_METHOD, "no method");
 	return answer_counters(call, daemon);
@@ -118,75 +90,9 @@ LIB_TEST(a_duration_has_a_count_for_each_bound_and_one_more, answer,
 	CHECK(strstr(gpuarb_last_error(gpuarb), "counts"));
 }
 
-static char *write_metrics(struct gpuarb *gpuarb, bool open, const struct gpuarb_counters *counters)
-{
-	const struct metrics_format format = { .open = open };
-	struct gpuarb_view *view;
-	size_t size = 0;
-	char *text = NULL;
-	FILE *file = open_memstream(&text, &size);
-
-	CHECK(file && gpuarb_look(gpuarb, &view) == 0);
-	CHECK(metrics_write(file, &format, view, counters, 1) == 0 && fclose(file) == 0);
-	gpuarb_view_free(view);
-	return text;
-}
-
-LIB_TEST(names_are_escaped_in_metrics_and_buckets_add_up, answer, (&(struct daemon){ .counts = 3 }))
-{
-	struct gpuarb_counters *counters;
-	char *text;
-
-	CHECK(gpuarb_read_counters(gpuarb, &counters) == 0);
-	for (unsigned open = 0; open < 2; open++) {
-		text = write_metrics(gpuarb, open, counters);
-		CHECK(strstr(text, "\ngpuarb_version{version=\"" ESCAPED "\"} 1\n"));
-		CHECK(strstr(text, "\ngpuarb_tenant_grants_total{tenant=\"" ESCAPED "\"} 7\n"));
-		CHECK(strstr(text, "\ngpuarb_tenant_refusals_total{tenant=\"" ESCAPED
-				   "\",reason=\"cus\"} 3\n"));
-		CHECK(strstr(text, "\ngpuarb_tenant_moves_total{tenant=\"\"} 5\n"));
-		CHECK(strstr(text, "\ngpuarb_wait_seconds_bucket{le=\"0.0015\"} 1\n"
-				   "gpuarb_wait_seconds_bucket{le=\"2.0\"} 3\n"
-				   "gpuarb_wait_seconds_bucket{le=\"+Inf\"} 7\n"
-				   "gpuarb_wait_seconds_sum 9.5\n"
-				   "gpuarb_wait_seconds_count 7\n"));
-		CHECK(!strstr(text, "newer") && !strstr(text, "gpuarb_decision_seconds"));
-		free(text);
-	}
-	gpuarb_counters_free(counters);
-}
-
-LIB_TEST(an_older_daemon_has_no_counters_and_the_other_metrics, answer,
-	 (&(struct daemon){ .old = true }))
+LIB_TEST(an_older_daemon_has_no_counters, answer, (&(struct daemon){ .old = true }))
 {
 	struct gpuarb_counters *counters = NULL;
-	char *text;
 
 	CHECK(gpuarb_read_counters(gpuarb, &counters) == -EOPNOTSUPP && !counters);
-	text = write_metrics(gpuarb, true, NULL);
-	CHECK(strstr(text, "gpuarb_up 1\n") && !strstr(text, "_total{"));
-	free(text);
-}
-
-static void show_use(struct gpuarb *gpuarb, struct fake_arbiter *)
-{
-	char *text = write_metrics(gpuarb, false, NULL);
-
-	CHECK(strstr(text, "\ngpuarb_tenant_cus_borrowed{gpu=\"" GPU(3) "\",tenant=\"" ESCAPED
-									"\"} 4\n"));
-	CHECK(strstr(text, "\ngpuarb_tenant_cus_observed{gpu=\"" GPU(4) "\",tenant=\"" ESCAPED
-									"\"} 6\n"));
-	CHECK(strstr(text, "\ngpuarb_tenant_queues_observed{gpu=\"" GPU(4) "\",tenant=\"" ESCAPED
-									   "\"} 2\n"));
-	CHECK(strstr(text, "\ngpuarb_gpu_unmanaged_cus{gpu=\"" GPU(4) "\"} 5\n"));
-	CHECK(!strstr(text, "gpuarb_gpu_unmanaged_cus{gpu=\"" GPU(3)));
-	free(text);
-}
-
-TEST(metrics_have_what_is_borrowed_and_what_is_used_without_a_partition)
-{
-	struct daemon inactive = { .lender = "inactive" }, activating = { .lender = "activating" };
-
-	LIB_RIG_WITH(answer, &inactive, show_use);
-	LIB_RIG_WITH(answer, &activating, show_use);
 }

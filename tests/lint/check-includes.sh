@@ -69,7 +69,6 @@ client/verbs            client/(options|output|launch|doctor|verbs)/|client/oci/
 client                  client/(options|output|launch|doctor|verbs)/|util/              -none-
 client/oci              client/(options|oci)/|client/launch/agent-start.h|libgpuarb/(gpuarb|lease/program-variables).h|util/|dbus/ systemd|json
 client/slurm            client/(options|slurm)/|util/                           -none-
-client/exporter         client/exporter/|libgpuarb/gpuarb.h|util/               systemd
 client/calibrate        client/(options|output|launch|latency|calibrate)/|libgpuarb/gpuarb.h|core/mask/|util/ -none-
 client/latency          client/(options|output|launch|latency)/|libgpuarb/gpuarb.h|libgpuarb/gpuarb-queues.h|libgpuarb/hip/gpuarb-hip.h|core/mask/|util/ hip
 ROWS

@@ -14,9 +14,9 @@ for module in mypy flake8; do
 done
 
 status=0
-MYPYPATH=libgpuarb/python:tests/python:tests/python/stand-ins /usr/bin/python3 -m mypy --strict --no-error-summary \
+MYPYPATH=libgpuarb/python:client/exporter:tests/python:tests/python/stand-ins /usr/bin/python3 -m mypy --strict --no-error-summary \
 	--cache-dir="$cache" --scripts-are-modules libgpuarb/python/gpuarb tests/python/*.py \
-	docs/examples/python/*.py client/calibrate/gpuarb-figures docs/make-hardware || status=1
+	docs/examples/python/*.py client/calibrate/gpuarb-figures client/exporter/exporter.py docs/make-hardware || status=1
 /usr/bin/python3 -m flake8 --max-line-length 100 libgpuarb/python tests/python \
-	docs/examples/python client/calibrate/gpuarb-figures docs/make-hardware || status=1
+	docs/examples/python client/calibrate/gpuarb-figures client/exporter docs/make-hardware || status=1
 exit $status

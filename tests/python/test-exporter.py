@@ -156,7 +156,7 @@ class Metrics(rig.MachineTest):
         for name, number in (('grants', 2), ('waits', 1), ('revocations', 1), ('preemptions', 0),
                              ('moves', 0), ('drift_events', 0)):
             self.assertEqual(grew[f'gpuarb_tenant_{name}_total{lab}'], number, name)
-        self.assertEqual(after['gpuarb_tenant_refusals_total{tenant="lab",reason="cus"}'], 1)
+        self.assertEqual(after['gpuarb_tenant_refusals_total{reason="cus",tenant="lab"}'], 1)
         self.assertEqual(grew['gpuarb_wait_seconds_bucket{le="+Inf"}'], 1)
         self.assertEqual(grew['gpuarb_wait_seconds_count'], 1)
         self.assertEqual(grew['gpuarb_decision_seconds_count'], 3)

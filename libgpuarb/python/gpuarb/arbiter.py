@@ -81,6 +81,11 @@ class Arbiter:
         self._handle.check()
         lib.gpuarb_set_interactive(self._handle.pointer, interactive)
 
+    def set_timeout(self, seconds: float) -> None:
+        """How long each call waits for the answer of gpuarbd."""
+        self._handle.check()
+        lib.gpuarb_set_timeout(self._handle.pointer, usec('seconds', seconds))
+
     def snapshot(self) -> Snapshot:
         """All GPUs and leases at this moment."""
         return take_snapshot(self._handle)

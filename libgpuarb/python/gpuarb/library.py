@@ -76,7 +76,6 @@ LEFT_OUT: Dict[str, str] = {
     'gpuarb_lease_processes': 'a member of struct gpuarb_partition',
     'gpuarb_lease_queues': 'a member of struct gpuarb_partition',
     'gpuarb_lease_streams': 'a member of struct gpuarb_partition',
-    'gpuarb_set_timeout': 'for programs that serve others while they wait',
     'gpuarb_visible_gpus': 'for programs that start others, as gpuarbctl run',
     'gpuarb_watch': 'gpuarb_watch_until() without a descriptor',
     'gpuarb_watch_stop': 'for a callback; a Watch is closed',

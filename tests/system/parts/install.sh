@@ -87,7 +87,7 @@ says_nothing_of_note()
 	! journal -p notice _COMM=gpuarbd | grep -v ': no AMD GPU here, or amdgpu is not loaded$'
 }
 
-# Its script is read only: the machine has no libmicrohttpd.
+# Its script is read only: the machine has no python3-prometheus-client.
 exporter_starts_with_a_scrape()
 {
 	same "$(dpkg-deb --ctrl-tarfile /opt/debs/gpuarb-exporter_*.deb | tar -xO ./postinst |
