@@ -16,14 +16,34 @@ _gpuarbctl_command()
 	fi
 }
 
+# bash cuts words at =, : and @ as well (COMP_WORDBREAKS), and replaces the last piece alone. Sets words, up to
+# the cursor, at: the index of the first piece of each, and kept: what is before the last piece of its word.
+_gpuarbctl_words()
+{
+	local i piece last
+	words=() at=() kept=
+	for ((i = 0; i <= COMP_CWORD; i++)); do
+		piece=${COMP_WORDS[i]} last=${#words[@]}
+		if ((last > 1)) && [[ ${words[last - 1]} && ($piece == [=:@]* || ${words[last - 1]} == *[=:@]) ]]; then
+			kept=${words[last - 1]}
+			words[last - 1]+=$piece
+			[[ $piece != [=:@]* ]] || kept=${words[last - 1]}
+		else
+			words+=("$piece") at+=("$i") kept=
+		fi
+	done
+}
+
 # Candidates are names that any user can choose, so nothing here expands them.
 _gpuarbctl()
 {
-	local line
+	local line kept
+	local -a words at
+	_gpuarbctl_words
 	COMPREPLY=()
 	while IFS= read -r line; do
 		case $line in
-		:command\ *) _gpuarbctl_command "${line#* }" ;;
+		:command\ *) _gpuarbctl_command "${at[${line#* }]}" ;;
 		:files\ *)
 			compopt -o filenames 2>/dev/null
 			mapfile -t COMPREPLY < <(compgen -f -- "${line#* }") ;;
@@ -32,10 +52,11 @@ _gpuarbctl()
 			mapfile -t COMPREPLY < <(compgen -d -- "${line#* }") ;;
 		*)
 			[[ $line == *= ]] && compopt -o nospace 2>/dev/null
+			line=${line#"$kept"}
 			printf -v line %q "$line"
 			COMPREPLY+=("$line") ;;
 		esac
-	done < <(gpuarbctl --complete bash "$COMP_CWORD" "${COMP_WORDS[@]}" 2>/dev/null </dev/null)
+	done < <(gpuarbctl --complete bash "$((${#words[@]} - 1))" "${words[@]}" 2>/dev/null </dev/null)
 	return 0
 }
 

@@ -36,17 +36,10 @@
 #define DESCRIPTION_COLUMNS 60U
 #define DAEMON_SECONDS 5U /* a shell that waits longer for a daemon that hangs is of no use */
 
-struct word {
-	char *text;   /* owned */
-	size_t index; /* on the command line as the shell gave it */
-};
-
 struct completion {
 	const char *shell;
-	struct word *words; /* up to the cursor */
-	size_t n;
-	const char *typed; /* the last of them */
-	size_t keep;       /* bash replaces what comes after so many characters of it */
+	const char *typed; /* the word at the cursor */
+	size_t cursor;     /* its index */
 
 	/* What the words before the cursor say. */
 	const struct verb *verb;     /* NULL: none yet */
@@ -93,7 +86,7 @@ static void offer(const struct completion *completion, const char *prefix, const
 	if (strncmp(all, completion->typed, strlen(completion->typed)) != 0)
 		return;
 	if (is_shell(completion, "bash")) {
-		puts(all + completion->keep);
+		puts(all);
 		return;
 	}
 	print_escaped(all, is_shell(completion, "zsh") ? ':' : '\0');
@@ -320,10 +313,8 @@ static void take_option(struct completion *completion, const char *word)
 }
 
 /* Takes the word before the cursor. False: nothing can be offered, or `:command` was. */
-static bool take_word(struct completion *completion, size_t i)
+static bool take_word(struct completion *completion, const char *word, size_t index)
 {
-	const char *word = completion->words[i].text;
-
 	if (completion->option) {
 		if (directory_of(completion, completion->option))
 			*directory_of(completion, completion->option) = word;
@@ -336,7 +327,7 @@ static bool take_word(struct completion *completion, size_t i)
 		completion->verb = verb_find(word);
 		return completion->verb;
 	} else if (completion->verb->command) {
-		printf(":command %zu\n", completion->words[i].index);
+		printf(":command %zu\n", index);
 		return false;
 	} else if (completion->n_verb_words++ == 0) {
 		completion->action = word;
@@ -372,7 +363,7 @@ static void complete_word(const struct completion *completion)
 	} else if (!verb) {
 		offer_verbs(completion);
 	} else if (verb->command) {
-		printf(":command %zu\n", completion->words[completion->n - 1].index);
+		printf(":command %zu\n", completion->cursor);
 	} else {
 		place = find_place(verb, completion->n_verb_words, buf, sizeof(buf));
 		if (place && completion->action && strcmp(completion->action, "init") == 0)
@@ -382,53 +373,9 @@ static void complete_word(const struct completion *completion)
 	}
 }
 
-/* bash cuts words at these, too (COMP_WORDBREAKS), and replaces the last piece alone. */
-static bool is_break(char c)
-{
-	return c && strchr("=:@", c);
-}
-
-/* Does this piece belong to the word before it? */
-static bool continues(const struct completion *completion, const char *piece)
-{
-	const char *last = completion->n > 1 ? completion->words[completion->n - 1].text : "";
-
-	return *last && is_shell(completion, "bash") &&
-	       (is_break(piece[0]) || is_break(last[strlen(last) - 1]));
-}
-
-static int add_piece(struct completion *completion, const char *piece, size_t index)
-{
-	struct word *last;
-	char *joined;
-
-	completion->keep = 0;
-	if (!continues(completion, piece)) {
-		joined = strdup(piece);
-		if (!joined)
-			return -ENOMEM;
-		completion->words[completion->n++] = (struct word){ joined, index };
-		return 0;
-	}
-	last = &completion->words[completion->n - 1];
-	if (asprintf(&joined, "%s%s", last->text, piece) < 0)
-		return -ENOMEM;
-	completion->keep = strlen(is_break(piece[0]) ? joined : last->text);
-	free(last->text);
-	last->text = joined;
-	return 0;
-}
-
-static void completion_done(struct completion *completion)
-{
-	for (size_t i = 0; i < completion->n; i++)
-		free(completion->words[i].text);
-	free(completion->words);
-}
-
 int complete(int argc, char **argv)
 {
-	_cleanup_(completion_done) struct completion completion = {
+	struct completion completion = {
 		.profiles = GPUARB_PROFILE_DIR,
 		.templates = GPUARB_TEMPLATE_DIR,
 	};
@@ -440,16 +387,10 @@ int complete(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	completion.shell = argv[0];
-	completion.words = calloc(cursor + 1, sizeof(*completion.words));
-	for (size_t i = 0; completion.words && i <= cursor; i++)
-		if (add_piece(&completion, argv[2 + i], i) < 0)
-			return EXIT_FAILED;
-	if (!completion.words)
-		return EXIT_FAILED;
-
-	completion.typed = completion.words[completion.n - 1].text;
-	for (size_t i = 1; i + 1 < completion.n; i++)
-		if (!take_word(&completion, i))
+	completion.cursor = cursor;
+	completion.typed = argv[2 + cursor];
+	for (size_t i = 1; i < cursor; i++)
+		if (!take_word(&completion, argv[2 + i], i))
 			return EXIT_OK;
 	complete_word(&completion);
 	return EXIT_OK;
