@@ -2,6 +2,7 @@
 #include "client/options/options.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -91,17 +92,25 @@ static int take_name(struct command *command, const struct option *option, const
 	return take_text(command, option, value);
 }
 
-static int take_count(struct command *command, const struct option *option, const char *value)
+/* A number as the row reads it, of 64 bits, or a plain one of 32. Without a value there is no limit. */
+static int take_number(struct command *command, const struct option *option, const char *value)
 {
-	char works[64];
-	uint64_t count;
+	uint64_t number = GPUARB_FOREVER;
+	char works[96];
+	int r = 0;
 
-	if (number_parse(value, option->min, option->max, &count) < 0) {
-		snprintf(works, sizeof(works), "must be a number from %u to %u", option->min,
-			 option->max);
-		return option_wrong(command, option, value, works);
+	if (value)
+		r = option->read ? option->read(value, &number)
+				 : number_parse(value, 0, UINT32_MAX, &number);
+	if (r < 0 || (value && (number < option->min || number > option->max))) {
+		snprintf(works, sizeof(works), "must be a number from %" PRIu64 " to %" PRIu64,
+			 option->min, option->max);
+		return option_wrong(command, option, value, option->works ? option->works : works);
 	}
-	*(uint32_t *)field_of(command, option) = (uint32_t)count;
+	if (option->read)
+		*(uint64_t *)field_of(command, option) = number;
+	else
+		*(uint32_t *)field_of(command, option) = (uint32_t)number;
 	return 0;
 }
 
@@ -139,15 +148,6 @@ static int take_gpu(struct command *command, const struct option *option, const 
 	return 0;
 }
 
-static int take_bytes(struct command *command, const struct option *option, const char *value)
-{
-	if (number_parse_bytes(value, field_of(command, option)) < 0)
-		return option_wrong(
-			command, option, value,
-			"must be a number of bytes, or a number with K, M, G or T: 512M, 2G");
-	return 0;
-}
-
 static int take_priority(struct command *command, const struct option *option, const char *value)
 {
 	int priority = priority_from_name(value);
@@ -177,39 +177,6 @@ static int take_word(struct command *command, const struct option *option, const
 	return option_wrong(command, option, value, works);
 }
 
-static int take_time(struct command *command, const struct option *option, const char *value,
-		     uint64_t max_usec, const char *works)
-{
-	uint64_t usec;
-
-	if (number_time(value, &usec) < 0 || usec > max_usec)
-		return option_wrong(command, option, value, works);
-
-	*(uint64_t *)field_of(command, option) = usec;
-	return 0;
-}
-
-static int take_wait(struct command *command, const struct option *option, const char *value)
-{
-	if (value)
-		return take_time(command, option, value, WAIT_MAX_USEC,
-				 "must be a time, such as 10, 10s, 500ms, 5min or 2h; without a "
-				 "time --wait has no limit");
-
-	command->options.wait_usec = GPUARB_FOREVER;
-	return 0;
-}
-
-static int take_duration(struct command *command, const struct option *option, const char *value)
-{
-	int r = take_time(command, option, value, WAIT_MAX_USEC,
-			  "must be a time from 1s on, such as 30min, 8h or 7d");
-
-	if (r >= 0 && command->options.duration_usec < 1000000)
-		return option_wrong(command, option, value, "must be a second at least");
-	return r;
-}
-
 static int take_output(struct command *command, const struct option *option, const char *value)
 {
 	if (strcmp(value, "json") == 0)
@@ -231,12 +198,6 @@ static int take_margin(struct command *command, const struct option *option, con
 	command->margin_percent = (unsigned)percent;
 	command->margin_given = true;
 	return 0;
-}
-
-static int take_grace(struct command *command, const struct option *option, const char *value)
-{
-	return take_time(command, option, value, REVOKE_GRACE_MAX_USEC,
-			 "must be a time up to 24h, such as 10, 10s, 500ms or 5min");
 }
 
 /* So long ago, or a day that began at midnight here. */
@@ -269,6 +230,10 @@ static int take_since(struct command *command, const struct option *option, cons
 #define COUNT_0(field) WANT(field), .max = SLOTS_MAX
 #define LEASE(field) .group = OPTIONS_LEASE, .offset = offsetof(struct command, options.field)
 #define FIELD(g, field) .group = (g), .offset = offsetof(struct command, field)
+#define WAIT                                       \
+	.read = number_time, .max = WAIT_MAX_USEC, \
+	.works =                                   \
+		"must be a time, such as 10, 10s, 500ms, 5min or 2h; without a time --wait has no limit"
 
 const struct option option_table[] = {
 	{ "gpu", "GPU", "any, all, an index or a PCI address; again: starts the next want",
@@ -292,7 +257,8 @@ const struct option option_table[] = {
 	{ "sdma-queues", "N", "SDMA queues (0)", COUNT_0(sdma_queues) },
 	{ "sdma-xgmi-queues", "N", "SDMA queues for XGMI (0)", COUNT_0(sdma_xgmi_queues) },
 	{ "vram", "BYTES", "device memory to be promised, as 512M or 2G (0: none)", WANT(vram),
-	  .take = take_bytes },
+	  .read = number_parse_bytes, .max = UINT64_MAX,
+	  .works = "must be a number of bytes, or a number with K, M, G or T: 512M, 2G" },
 	{ "priority", "PRIORITY", "low, normal, high or 0 to 15 (normal)", WANT(priority),
 	  .take = take_priority, .values = "low|normal|high" },
 	{ "isolation", "HOW", "shader-engine, cu or shared (by class)", WANT(isolation),
@@ -312,10 +278,11 @@ const struct option option_table[] = {
 	{ "adaptable", NULL, "best effort: grow and shrink with the CUs that are free",
 	  LEASE(adaptable) },
 	{ "wait", "[=TIME]", "wait until the request fits, for TIME or without limit",
-	  LEASE(wait_usec), .take = take_wait },
+	  LEASE(wait_usec), WAIT },
 
 	{ "duration", "TIME", "end the lease after TIME, with notice (as the tenant)",
-	  LEASE(duration_usec), .take = take_duration },
+	  LEASE(duration_usec), .read = number_time, .min = 1000000, .max = WAIT_MAX_USEC,
+	  .works = "must be a time from 1s on, such as 30min, 8h or 7d" },
 
 	{ "requeue", NULL, "wait again if the lease is revoked for a higher class",
 	  FIELD(OPTIONS_REQUEUE, options.requeue) },
@@ -354,9 +321,10 @@ const struct option option_table[] = {
 	  FIELD(OPTIONS_SVG, svg) },
 
 	{ "wait", "[=TIME]", "wait for the borrowers, for TIME or without limit",
-	  FIELD(OPTIONS_ACTIVATE, options.wait_usec), .take = take_wait },
+	  FIELD(OPTIONS_ACTIVATE, options.wait_usec), WAIT },
 	{ "grace", "TIME", "time for the holder to finish (10s)", FIELD(OPTIONS_REVOKE, grace_usec),
-	  .take = take_grace },
+	  .read = number_time, .max = REVOKE_GRACE_MAX_USEC,
+	  .works = "must be a time up to 24h, such as 10, 10s, 500ms or 5min" },
 	{ "user", "USER", "all leases of this user", FIELD(OPTIONS_REVOKE, filter.user) },
 	{ "tenant", "TENANT", "all leases of this tenant", FIELD(OPTIONS_REVOKE, filter.tenant) },
 	{ "gpu", "GPU", "all leases that have a part of this GPU",
@@ -520,7 +488,7 @@ static typeof(((struct option *)NULL)->take) take_of(const struct option *option
 {
 	return option->take        ? option->take
 	       : !option->argument ? take_flag
-	       : option->max > 0   ? take_count
+	       : option->max > 0   ? take_number
 	       : option->values    ? take_word
 				   : take_text;
 }

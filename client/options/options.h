@@ -113,7 +113,9 @@ struct option {
 	/* NULL: without an argument it is a flag; with max a number; with values one of these words; else text. */
 	int (*take)(struct command *command, const struct option *option, const char *value);
 	size_t offset, share; /* of the field that it sets: in the want, the share or the command */
-	unsigned min, max;
+	int (*read)(const char *text, uint64_t *ret); /* of a number of 64 bits; NULL: of 32 bits */
+	uint64_t min, max;                            /* of a number */
+	const char *works;                            /* a sentence for one that is wrong */
 	const char *values; /* for completion: see verbs/complete.c; NULL: as argument */
 };
 
