@@ -50,43 +50,41 @@ static int usage_code(const struct verb *verb)
 	return verb->command ? EXIT_RUN_FAILED : EXIT_USAGE;
 }
 
-/* Arguments such as "check|init [FILE...]" begin with the actions, those of most verbs do not. */
-static bool takes_action(const struct verb *verb, const char *word)
+/* The alternatives of the first word, if that is an action. */
+static bool takes_action(char *place, const char *word)
 {
-	size_t length = strlen(word);
+	char *action;
 
-	for (const char *s = verb->arguments; islower((unsigned char)*s); s++) {
-		size_t n = strcspn(s, "| ");
-
-		if (n == length && strncmp(s, word, n) == 0)
+	if (!islower((unsigned char)*place))
+		return true;
+	while ((action = strsep(&place, "|")))
+		if (strcmp(action, word) == 0)
 			return true;
-		s += n;
-		if (*s != '|')
-			return false;
-	}
-	return true;
+	return false;
 }
 
 static int check_words(struct command *command, const struct verb *verb)
 {
-	if (command->n_rest > 0 && !takes_action(verb, command->rest[0]))
-		return fail(command, usage_code(verb), "unknown action '%.80s': gpuarbctl %s %s",
-			    command->rest[0], verb->name, verb->arguments);
-	if (command->n_rest < verb->min_words)
+	const char *gap = *verb->arguments ? " " : "";
+	char place[VERB_PLACE];
+	bool needed;
+
+	for (size_t i = 0; i < command->n_rest; i++) {
+		const char *word = command->rest[i];
+
+		if (!verb_place(verb, i, place, NULL))
+			return fail(command, usage_code(verb),
+				    "unexpected argument '%.80s': gpuarbctl %s%s%s", word,
+				    verb->name, gap, verb->arguments);
+		if (i == 0 && !takes_action(place, word))
+			return fail(command, usage_code(verb),
+				    "unknown action '%.80s': gpuarbctl %s %s", word, verb->name,
+				    verb->arguments);
+	}
+	if (verb_place(verb, command->n_rest, place, &needed) && needed)
 		return fail(command, usage_code(verb), "missing argument: gpuarbctl %s %s",
 			    verb->name, verb->arguments);
-	if (command->n_rest > verb->max_words)
-		return fail(command, usage_code(verb),
-			    "unexpected argument '%.80s': gpuarbctl %s%s%s",
-			    command->rest[verb->max_words], verb->name, *verb->arguments ? " " : "",
-			    verb->arguments);
 	return EXIT_OK;
-}
-
-/* "LEASE" and "[LEASE]" */
-static bool takes_lease(const struct verb *verb)
-{
-	return strncmp(verb->arguments + (*verb->arguments == '['), "LEASE", 5) == 0;
 }
 
 static void stop_watch(const char *kind, const char *what, void *userdata)
@@ -121,10 +119,12 @@ static int run_again_and_again(struct command *command, const struct verb *verb)
 static int run_verb(struct command *command, const struct verb *verb)
 {
 	pid_t pager = session_screen(command, verb->paged);
+	char place[VERB_PLACE];
 	int r;
 
 	r = verb->connect ? verb->connect(command) : EXIT_OK;
-	if (r == EXIT_OK && takes_lease(verb) && command->n_rest > 0)
+	if (r == EXIT_OK && command->n_rest > 0 &&
+	    strcmp(verb_place(verb, 0, place, NULL), "LEASE") == 0)
 		r = session_choose(command, command->rest[0]);
 	if (!verb->run)
 		r = run_help(command);

@@ -12,9 +12,9 @@
  * path that is typed, ":command INDEX" with the word at which the line of another program starts.
  *
  * The candidates come from the tables of verbs and options. A place of a line ("[GPU]", "FILE…",
- * "any|GPU") holds alternatives with "|" between them: small letters are the word itself,
- * capitals are a kind of word. GPU, LEASE and TENANT are read from the daemon, PROFILE from the
- * directory of profiles; NAMES are columns of the verb; of other kinds (N, MASK) nothing is known.
+ * "any|GPU") holds alternatives: verb_place(). GPU, LEASE and TENANT are read from the daemon, PROFILE
+ * from the directory of profiles; NAMES are columns of the verb; of other kinds (N, MASK) nothing is
+ * known.
  */
 
 #include <ctype.h>
@@ -32,7 +32,6 @@
 #include "client/verbs/verb.h"
 #include "util/number.h"
 
-#define MORE "..."
 #define DESCRIPTION_COLUMNS 60U
 #define DAEMON_SECONDS 5U /* a shell that waits longer for a daemon that hangs is of no use */
 
@@ -259,35 +258,6 @@ static void offer_values(const struct completion *completion, const char *prefix
 
 /* ---- the command line --------------------------------------------------------------------- */
 
-static bool is_options(const char *word)
-{
-	return strncmp(word, "--", 2) == 0 || strncmp(word, "[--", 3) == 0 ||
-	       strncmp(word, "[OPTIONS]", strlen("[OPTIONS]")) == 0;
-}
-
-/* Word i of the verb's arguments without brackets: "GPU" of "[GPU]". The last one is repeated if
- * it ends with MORE. NULL: the verb takes fewer words. */
-static const char *find_place(const struct verb *verb, size_t i, char *buf, size_t size)
-{
-	const char *word = verb->arguments;
-
-	for (size_t length; *word; word += length + strspn(word + length, " ")) {
-		const char *more;
-
-		length = strcspn(word, " ");
-		if (is_options(word))
-			continue;
-		snprintf(buf, size, "%.*s", (int)strcspn(word + (*word == '['), " ]"),
-			 word + (*word == '['));
-		more = strstr(buf, MORE);
-		if (more)
-			buf[more - buf] = '\0';
-		if (more || i-- == 0)
-			return buf;
-	}
-	return NULL;
-}
-
 /* The directory that this option names. NULL: another option. */
 static const char **directory_of(struct completion *completion, const struct option *option)
 {
@@ -352,7 +322,7 @@ static void complete_word(const struct completion *completion)
 	const struct option *option = completion->option;
 	const struct verb *verb = completion->verb;
 	const char *typed = completion->typed, *place;
-	char buf[64];
+	char buf[VERB_PLACE];
 
 	if (option) {
 		offer_values(completion, "", option->values ? option->values : option->argument);
@@ -365,7 +335,7 @@ static void complete_word(const struct completion *completion)
 	} else if (verb->command) {
 		printf(":command %zu\n", completion->cursor);
 	} else {
-		place = find_place(verb, completion->n_verb_words, buf, sizeof(buf));
+		place = verb_place(verb, completion->n_verb_words, buf, NULL);
 		if (place && completion->action && strcmp(completion->action, "init") == 0)
 			place = "POLICY";
 		if (place)

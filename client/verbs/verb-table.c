@@ -20,35 +20,30 @@ const struct verb verb_table[] = {
 	  .paged = true, .connect = session_observe, .heads = gpus_heads, .run = run_gpus },
 	{ "list", "", "list all leases", .groups = OPTIONS_LIST, .paged = true,
 	  .connect = session_snapshot, .heads = lease_table_heads, .run = run_list },
-	{ "show", "LEASE", "show one lease in full", .min_words = 1, .max_words = 1, .paged = true,
-	  .connect = session_snapshot, .run = run_show },
+	{ "show", "LEASE", "show one lease in full", .paged = true, .connect = session_snapshot,
+	  .run = run_show },
 	{ "run", "[OPTIONS] -- COMMAND [ARGUMENT...]", "run a program in a new lease",
-	  .groups = WANTS | OPTIONS_REQUEUE | OPTIONS_RUN, .min_words = 1, .max_words = SIZE_MAX,
-	  .command = true, .run = run_run },
+	  .groups = WANTS | OPTIONS_REQUEUE | OPTIONS_RUN, .command = true, .run = run_run },
 	{ "reserve", "[OPTIONS]", "reserve a lease and hold it until interrupted",
 	  .groups = WANTS | OPTIONS_REQUEUE, .run = run_reserve },
-	{ "release", "LEASE", "end a lease", .min_words = 1, .max_words = 1,
-	  .connect = session_administer, .run = run_release },
+	{ "release", "LEASE", "end a lease", .connect = session_administer, .run = run_release },
 	{ "activate", "LEASE [OPTIONS]", "reclaim the CUs that an inactive lease has lent",
-	  .groups = OPTIONS_ACTIVATE, .min_words = 1, .max_words = 1, .connect = session_administer,
-	  .run = run_activate },
+	  .groups = OPTIONS_ACTIVATE, .connect = session_administer, .run = run_activate },
 	{ "deactivate", "LEASE", "lend the CUs of a realtime lease until it is activated",
-	  .min_words = 1, .max_words = 1, .connect = session_administer, .run = run_deactivate },
+	  .connect = session_administer, .run = run_deactivate },
 	{ "revoke", "[LEASE] [OPTIONS]",
 	  "end a lease, or many, after a grace period (administrators)", .groups = OPTIONS_REVOKE,
-	  .max_words = 1, .connect = session_administer, .run = run_revoke },
+	  .connect = session_administer, .run = run_revoke },
 	{ "resize", "LEASE [OPTIONS]", "change the partitions of a lease on the same GPUs",
-	  .groups = OPTIONS_WANT, .min_words = 1, .max_words = 1, .run = run_resize },
+	  .groups = OPTIONS_WANT, .run = run_resize },
 	{ "plan", "[OPTIONS]", "show what reserve would be granted, without a change",
 	  .groups = WANTS | OPTIONS_PLAN, .run = run_plan },
 	{ "mask", "explain|encode|decode MASK|PLACES", "explain, encode or decode a CU mask",
-	  .groups = OPTIONS_MODEL, .min_words = 2, .max_words = 2, .run = run_mask },
+	  .groups = OPTIONS_MODEL, .run = run_mask },
 	{ "map", "[GPU]", "draw the compute units and the leases that have them",
-	  .groups = OPTIONS_SVG, .max_words = 1, .paged = true, .connect = session_snapshot,
-	  .run = run_map },
+	  .groups = OPTIONS_SVG, .paged = true, .connect = session_snapshot, .run = run_map },
 	{ "slots", "[GPU]", "read which queues are in the hardware queue slots",
-	  .groups = OPTIONS_SVG, .max_words = 1, .paged = true, .connect = session_snapshot,
-	  .run = run_slots },
+	  .groups = OPTIONS_SVG, .paged = true, .connect = session_snapshot, .run = run_slots },
 	{ "latency", "[--gpu=GPU] [--same-line] [--json|--svg=FILE]",
 	  "measure how soon compute units see each other's writes",
 	  .groups = OPTIONS_LATENCY | OPTIONS_SVG, .run = run_latency },
@@ -57,17 +52,16 @@ const struct verb verb_table[] = {
 	  .run = run_calibrate },
 	{ "rt", "plan|monitor|measure FILE|COMMAND... [OPTIONS]",
 	  "plan for realtime tasks, monitor the plan, or measure execution times",
-	  .groups = OPTIONS_MODEL | OPTIONS_RT, .min_words = 2, .max_words = SIZE_MAX,
-	  .run = run_rt },
+	  .groups = OPTIONS_MODEL | OPTIONS_RT, .run = run_rt },
 	{ "config", "check|explain|init [FILE...]",
-	  "check the configuration, explain it for a user, or begin with a policy", .min_words = 1,
-	  .max_words = SIZE_MAX, .groups = OPTIONS_CONFIG, .run = run_config },
+	  "check the configuration, explain it for a user, or begin with a policy",
+	  .groups = OPTIONS_CONFIG, .run = run_config },
 	{ "cdi", "SHARE", "hold the lease of a share, and write its CDI device (services)",
-	  .min_words = 1, .max_words = 1, .groups = OPTIONS_CDI, .run = run_cdi },
-	{ "drain", "GPU", "stop new grants on a GPU (administrators)", .min_words = 1,
-	  .max_words = 1, .connect = session_snapshot, .run = run_drain },
-	{ "undrain", "GPU", "allow grants on a GPU again (administrators)", .min_words = 1,
-	  .max_words = 1, .connect = session_snapshot, .run = run_undrain },
+	  .groups = OPTIONS_CDI, .run = run_cdi },
+	{ "drain", "GPU", "stop new grants on a GPU (administrators)", .connect = session_snapshot,
+	  .run = run_drain },
+	{ "undrain", "GPU", "allow grants on a GPU again (administrators)",
+	  .connect = session_snapshot, .run = run_undrain },
 	{ "reload", "", "reload the configuration (administrators)", .connect = session_administer,
 	  .run = run_reload },
 	{ "monitor", "", "print a line for each change", .groups = OPTIONS_MONITOR,
@@ -77,9 +71,8 @@ const struct verb verb_table[] = {
 	{ "usage", "", "show what users held, waited for and were refused", .groups = OPTIONS_USAGE,
 	  .paged = true, .connect = session_open, .heads = usage_heads, .run = run_usage },
 	{ "verify", "[LEASE] [--probe]", "compare grants with the usage that is observed",
-	  .groups = OPTIONS_VERIFY, .max_words = 1, .paged = true, .connect = session_snapshot,
-	  .run = run_verify },
-	{ "help", "[VERB]", "print how to use gpuarbctl, or a verb", .max_words = 1 },
+	  .groups = OPTIONS_VERIFY, .paged = true, .connect = session_snapshot, .run = run_verify },
+	{ "help", "[VERB]", "print how to use gpuarbctl, or a verb", .run = NULL },
 	{ "doctor", "", "find what keeps GPUs from being leased, and what to do", .paged = true,
 	  .groups = OPTIONS_DOCTOR, .run = run_doctor },
 };
@@ -92,6 +85,38 @@ const struct verb *verb_find(const char *name)
 	for (size_t i = 0; i < verb_count; i++)
 		if (strcmp(verb_table[i].name, name) == 0)
 			return &verb_table[i];
+	return NULL;
+}
+
+#define MORE "..."
+
+static bool is_options(const char *word)
+{
+	return strncmp(word, "--", 2) == 0 || strncmp(word, "[--", 3) == 0 ||
+	       strncmp(word, "[OPTIONS]", strlen("[OPTIONS]")) == 0;
+}
+
+const char *verb_place(const struct verb *verb, size_t i, char buf[static VERB_PLACE],
+		       bool *ret_needed)
+{
+	const char *word = verb->arguments;
+
+	for (size_t length; *word; word += length + strspn(word + length, " ")) {
+		const char *start = word + (*word == '[');
+		char *more;
+
+		length = strcspn(word, " ");
+		if (is_options(word))
+			continue;
+		snprintf(buf, VERB_PLACE, "%.*s", (int)strcspn(start, " ]"), start);
+		more = strstr(buf, MORE);
+		if (ret_needed)
+			*ret_needed = *word != '[' && i == 0;
+		if (more)
+			*more = '\0';
+		if (more || i-- == 0)
+			return buf;
+	}
 	return NULL;
 }
 

@@ -10,10 +10,9 @@
 
 struct verb {
 	const char *name;
-	const char *arguments; /* its words: complete.c has how they are read */
+	const char *arguments; /* its words: see verb_place() */
 	const char *summary;
-	unsigned groups;             /* enum option_group */
-	size_t min_words, max_words; /* words that are no options */
+	unsigned groups; /* enum option_group */
 	bool paged;
 	bool command;             /* its words are another program's command line */
 	const char *const *heads; /* columns of its only table, NULL-terminated; NULL: several */
@@ -32,6 +31,15 @@ extern const char *const gpus_heads[];
 extern const char *const usage_heads[];
 
 const struct verb *verb_find(const char *name); /* NULL: there is none */
+
+/*
+ * Word i of the arguments that is no option, without brackets: "GPU" of "[GPU]". The last one is repeated if it ends with
+ * "...". It holds alternatives with "|" between them: small letters are the word itself, capitals are a kind of word.
+ * ret_needed may be NULL. NULL: the verb takes fewer words.
+ */
+#define VERB_PLACE 64
+const char *verb_place(const struct verb *verb, size_t i, char buf[static VERB_PLACE],
+		       bool *ret_needed);
 
 /* gpuarbctl --complete: argv is what follows that word. Returns the exit code. */
 int complete(int argc, char **argv);
