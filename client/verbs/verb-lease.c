@@ -201,34 +201,75 @@ int run_revoke(struct command *command)
 	return many ? revoke_many(command) : revoke_one(command);
 }
 
-/* ---- activate and deactivate ---------------------------------------------------------------- */
+/* ---- waiting for changes of a lease ---------------------------------------------------------- */
 
 #define UNDECIDED (-1)
 
-/* One activation with --wait, from the request until the borrowers have returned the CUs. */
-struct activation {
+struct await {
 	struct command *command;
-	bool requested;
+	int (*request)(struct command *command); /* NULL: it was made before */
+	/* The exit code by the state of the lease in the last snapshot, or UNDECIDED. */
+	int (*decide)(const struct command *command, bool first);
+	bool began;
 	int code; /* or UNDECIDED */
 };
 
-/* The exit code by the state of the lease in the last snapshot, or UNDECIDED. */
-static int decide(const struct activation *activation)
+/* Makes the request only once the watch reports changes, so that none is missed. */
+static void on_change(const char *kind, const char *what, void *userdata)
 {
-	const struct gpuarb_lease_info *lease = session_find(activation->command,
-							     activation->command->id);
+	struct await *await = userdata;
+	struct command *command = await->command;
+	bool first = !await->began;
+	char id[24];
+
+	snprintf(id, sizeof(id), "%" PRIu64, command->id);
+	if (strcmp(kind, "watching") != 0 && strcmp(kind, "daemon-back") != 0 &&
+	    strcmp(what, id) != 0)
+		return;
+
+	await->began = true;
+	await->code = first && await->request ? await->request(command) : EXIT_OK;
+	if (await->code == EXIT_OK)
+		await->code = session_snapshot(command);
+	if (await->code == EXIT_OK)
+		await->code = await->decide(command, first);
+	if (await->code != UNDECIDED)
+		gpuarb_watch_stop(command->gpuarb);
+}
+
+/* An exit code, or UNDECIDED after so long. */
+static int await_lease(struct command *command, uint64_t usec,
+		       int (*request)(struct command *command),
+		       int (*decide)(const struct command *command, bool first))
+{
+	struct await await = { command, request, decide, false, UNDECIDED };
+	int r = gpuarb_watch(command->gpuarb, usec, on_change, &await);
+
+	if (r < 0)
+		return fail_asked(command, r);
+	return await.began ? await.code : fail(command, EXIT_WAITED, "gpuarbd does not answer");
+}
+
+/* ---- activate and deactivate ---------------------------------------------------------------- */
+
+/* Prints once that the activation takes a while. */
+static int decide_activation(const struct command *command, bool first)
+{
+	const struct gpuarb_lease_info *lease = session_find(command, command->id);
 	const char *reason = lease ? lease->reason : "";
 
 	if (lease && strcmp(lease->state, "granted") == 0)
 		return EXIT_OK;
-	if (lease && strcmp(lease->state, "activating") == 0)
+	if (lease && strcmp(lease->state, "activating") == 0) {
+		if (first && !command->json)
+			act_print(stderr, lease);
 		return UNDECIDED;
+	}
 	if (lease && strcmp(lease->state, "inactive") == 0)
-		return fail(activation->command, EXIT_FAILED,
-			    "lease %" PRIu64 " is inactive again%s%s", activation->command->id,
-			    *reason ? ": " : "", reason);
-	return fail(activation->command, EXIT_LOST, "lease %" PRIu64 " is lost%s%s",
-		    activation->command->id, *reason ? ": " : "", reason);
+		return fail(command, EXIT_FAILED, "lease %" PRIu64 " is inactive again%s%s",
+			    command->id, *reason ? ": " : "", reason);
+	return fail(command, EXIT_LOST, "lease %" PRIu64 " is lost%s%s", command->id,
+		    *reason ? ": " : "", reason);
 }
 
 static int activate(struct command *command)
@@ -238,53 +279,14 @@ static int activate(struct command *command)
 	return r < 0 ? fail_change(command, r) : EXIT_OK;
 }
 
-/* Activates only once the watch reports changes, so that none is missed. Prints once that the
- * activation takes a while. */
-static int step(struct activation *activation)
-{
-	bool first = !activation->requested;
-	int r = EXIT_OK;
-
-	if (first)
-		r = activate(activation->command);
-	activation->requested = true;
-	if (r == EXIT_OK)
-		r = session_snapshot(activation->command);
-	if (r == EXIT_OK)
-		r = decide(activation);
-	if (r == UNDECIDED && first && !activation->command->json)
-		act_print(stderr, session_find(activation->command, activation->command->id));
-	return r;
-}
-
-static void on_change(const char *kind, const char *what, void *userdata)
-{
-	struct activation *activation = userdata;
-	char id[24];
-
-	snprintf(id, sizeof(id), "%" PRIu64, activation->command->id);
-	if (strcmp(kind, "watching") != 0 && strcmp(kind, "daemon-back") != 0 &&
-	    strcmp(what, id) != 0)
-		return;
-
-	activation->code = step(activation);
-	if (activation->code != UNDECIDED)
-		gpuarb_watch_stop(activation->command->gpuarb);
-}
-
 static int activate_and_wait(struct command *command)
 {
-	struct activation activation = { .command = command, .code = UNDECIDED };
 	const struct gpuarb_lease_info *lease;
 	const char *reason;
-	int r;
+	int r = await_lease(command, command->options.wait_usec, activate, decide_activation);
 
-	r = gpuarb_watch(command->gpuarb, command->options.wait_usec, on_change, &activation);
-	if (r < 0)
-		return fail_asked(command, r);
-	if (activation.code != UNDECIDED)
-		return activation.code;
-
+	if (r != UNDECIDED)
+		return r;
 	lease = session_find(command, command->id);
 	reason = lease ? lease->reason : "";
 	return fail(command, EXIT_WAITED, "lease %" PRIu64 " is still activating%s%s", command->id,
@@ -323,38 +325,27 @@ static void print_grants(const struct command *command, const struct gpuarb_leas
 		print_grant(stdout, head, &lease->partitions[i]);
 }
 
-struct resizing {
-	struct command *command;
-	const struct gpuarb_lease_info *lease;
-	int code;
-};
-
-static void on_resize_change(const char *kind, const char *what, void *userdata)
+static int decide_resize(const struct command *command, bool)
 {
-	struct resizing *resizing = userdata;
-	struct command *command = resizing->command;
+	const struct gpuarb_lease_info *lease;
+	int r = session_lease(command, command->id, &lease);
 
-	(void)kind, (void)what;
-	resizing->code = session_snapshot(command);
-	if (resizing->code == EXIT_OK)
-		resizing->code = session_lease(command, command->id, &resizing->lease);
-	if (resizing->code != EXIT_OK || !*resizing->lease->reason)
-		gpuarb_watch_stop(command->gpuarb);
+	return r == EXIT_OK && *lease->reason ? UNDECIDED : r;
 }
 
 /* Prints what the lease has. If its agent does not acknowledge that soon, says what it waits for. */
 static int print_resized(struct command *command)
 {
-	struct resizing resizing = { .command = command, .code = EXIT_OK };
-	int r = gpuarb_watch(command->gpuarb, RESIZE_PATIENCE_USEC, on_resize_change, &resizing);
+	const struct gpuarb_lease_info *lease;
+	int r = await_lease(command, RESIZE_PATIENCE_USEC, NULL, decide_resize);
 
-	if (r < 0)
-		return fail_asked(command, r);
-	if (resizing.code != EXIT_OK)
-		return resizing.code;
-	print_grants(command, resizing.lease);
-	if (*resizing.lease->reason && !command->json)
-		printf("lease %" PRIu64 ": %s\n", resizing.lease->id, resizing.lease->reason);
+	if (r == UNDECIDED || r == EXIT_OK)
+		r = session_lease(command, command->id, &lease);
+	if (r != EXIT_OK)
+		return r;
+	print_grants(command, lease);
+	if (*lease->reason && !command->json)
+		printf("lease %" PRIu64 ": %s\n", lease->id, lease->reason);
 	return EXIT_OK;
 }
 
