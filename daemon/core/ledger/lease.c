@@ -227,7 +227,7 @@ int lease_next_version(const struct lease *lease, size_t n_partitions, struct le
 		lease_set_partitions(next, lease->partitions);
 	/* The next version is saved in place of this one: without the request, a repeated
 	 * request with this token could not be compared after a crash. */
-	if (lease_keeps_request(lease) && lease->request) {
+	if (lease->request) {
 		next->request = request_keep(lease->request);
 		if (!next->request)
 			return -ENOMEM;

@@ -17,89 +17,9 @@ static bool takes_more(const struct partition *next, const struct partition *now
 	       !budget_within(&next->charged, &now->charged);
 }
 
-/* The parts of a proposal that every kind of commit takes over. */
-static void take_state(struct lease *lease, const struct lease *proposal)
-{
-	lease->state = proposal->state;
-	lease->lend.never_granted = proposal->lend.never_granted;
-	lease->deadline_usec = proposal->deadline_usec;
-	lease->lend.give_up_usec = proposal->lend.give_up_usec;
-	lease->resized = proposal->resized;
-	memcpy(lease->reason, proposal->reason, sizeof(lease->reason));
-}
-
-/* Moves the next version of a lease into the lease in force: others have pointers to it. */
+/* Puts the next version of a lease into the lease in force, which others have pointers to. *proposal becomes the one
+ * before. */
 static void replace(struct arbiter *arbiter, struct lease *lease, struct lease *proposal)
-{
-	const struct rank last = { lease->class, UINT64_MAX, UINT64_MAX };
-	struct partition *old = lease->partitions;
-	uint64_t more = 0, freed = 0;
-	/* For other leases of its user: an active lease refuses an exclusive one. */
-	bool less_room = lease->state == STATE_INACTIVE && proposal->state != STATE_INACTIVE;
-
-	for (size_t i = 0; i < lease->n_partitions; i++) {
-		const struct partition *next = &proposal->partitions[i];
-
-		if (takes_more(next, &old[i]))
-			more |= UINT64_C(1) << next->gpu;
-		less_room |= next->count > old[i].count;
-		if (!cuset_within(partition_claim(&old[i]), partition_claim(next)))
-			freed |= UINT64_C(1) << next->gpu; /* the base of an adaptable lease */
-	}
-	ledger_discharge(arbiter, lease);
-	lease->partitions = proposal->partitions;
-	proposal->partitions = old;
-	/* The masks that the holder acknowledged last are replaced: they need no check any more. */
-	if (lease->generation != proposal->generation)
-		lease->verify.pending = lease->verify.false_ack = false;
-	lease->generation = proposal->generation;
-	lease->acknowledged = proposal->acknowledged;
-	take_state(lease, proposal);
-	cap_mark(lease);
-	ledger_recount_shared(arbiter, proposal);
-	ledger_charge(arbiter, lease);
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		if (!cuset_equal(&lease->partitions[i].cus, &old[i].cus))
-			lend_disturb(arbiter, lease, old[i].gpu);
-	ledger_wake(arbiter, freed);
-	if (lease->lend.moves == proposal->lend.moves) {
-		queue_pass(arbiter, lease, more, &last);
-		if (less_room && !more)
-			queue_wake_own(arbiter, lease);
-	} else { /* it made room for the leases that wait */
-		lease->lend.moves = proposal->lend.moves;
-		lease->lend.moved_usec = proposal->lend.moved_usec;
-		ledger_wake(arbiter, lease_gpus(lease));
-	}
-	/* An inactive exclusive lease does not refuse others any more. */
-	if (lease->state == STATE_INACTIVE)
-		ledger_wake(arbiter, lease_gpus(lease));
-}
-
-/* Gives a waiting lease its first partitions; the generation stays 1. */
-static void grant(struct arbiter *arbiter, struct lease *lease, struct lease *proposal)
-{
-	const struct rank rank = lease_rank(lease);
-
-	queue_served(arbiter, lease);
-	queue_remove(arbiter, lease);
-	lease->partitions = TAKE_PTR(proposal->partitions);
-	lease->n_partitions = proposal->n_partitions;
-	take_state(lease, proposal);
-	cap_mark(lease);
-	lease->wait = proposal->wait;
-	free(lease->refusal);
-	lease->refusal = NULL;
-	lease->since_usec = proposal->since_usec;
-	lease_drop_request(lease);
-	ledger_charge(arbiter, lease);
-	queue_pass(arbiter, lease, lease_gpus(lease), &rank);
-	ledger_grow(arbiter, lease_gpus(lease));
-	growth_join(arbiter, lease);
-}
-
-/* A lease that was revoked for another one waits again. */
-static void requeue(struct arbiter *arbiter, struct lease *lease, struct lease *proposal)
 {
 	struct lease old = *lease;
 
@@ -108,15 +28,60 @@ static void requeue(struct arbiter *arbiter, struct lease *lease, struct lease *
 	lease->touched = old.touched;
 	lease->touched_next = old.touched_next;
 	lease->account = old.account;
+	lease->shown = TAKE_PTR(old.shown);
 	lease->bound = TAKE_PTR(old.bound);
 	lease->n_bound = old.n_bound;
 	lease->bound_room = old.bound_room;
 	lease->delegated = old.delegated;
+	if (lease->state != STATE_WAITING) /* arbiter_give_time() may have come between */
+		lease->enforce = old.enforce;
+	/* The masks that the holder acknowledged last are replaced: they need no check any more. */
+	if (lease->generation != old.generation)
+		lease->verify.pending = lease->verify.false_ack = false;
 	*proposal = old;
+	cap_mark(lease);
 	ledger_recount_shared(arbiter, proposal);
-	queue_add(arbiter, lease);
-	ledger_wake(arbiter, lease_gpus(proposal));
-	ledger_touch_waiting(arbiter, proposal->revoked_for);
+	ledger_charge(arbiter, lease);
+}
+
+/* The lease has its next version. */
+static void note_change(struct arbiter *arbiter, const struct lease *lease, const struct lease *old)
+{
+	const struct rank last = { lease->class, UINT64_MAX, UINT64_MAX };
+	uint64_t more = 0, freed = 0;
+	/* For other leases of its user: an active lease refuses an exclusive one. */
+	bool less_room = old->state == STATE_INACTIVE && lease->state != STATE_INACTIVE;
+
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		const struct partition *p = &lease->partitions[i], *had = &old->partitions[i];
+
+		if (takes_more(p, had))
+			more |= UINT64_C(1) << p->gpu;
+		less_room |= p->count > had->count;
+		if (!cuset_within(partition_claim(had), partition_claim(p)))
+			freed |= UINT64_C(1) << p->gpu; /* the base of an adaptable lease */
+		if (!cuset_equal(&p->cus, &had->cus))
+			lend_disturb(arbiter, lease, p->gpu);
+	}
+	ledger_wake(arbiter, freed);
+	if (lease->lend.moves != old->lend.moves) { /* it made room for the leases that wait */
+		ledger_wake(arbiter, lease_gpus(lease));
+	} else {
+		queue_pass(arbiter, lease, more, &last);
+		if (less_room && !more)
+			queue_wake_own(arbiter, lease);
+	}
+	/* An inactive exclusive lease does not refuse others any more. */
+	if (lease->state == STATE_INACTIVE)
+		ledger_wake(arbiter, lease_gpus(lease));
+}
+
+/* It is granted, and passes the leases that rank before it. */
+static void note_granted(struct arbiter *arbiter, const struct lease *lease, const struct rank *rank)
+{
+	queue_pass(arbiter, lease, lease_gpus(lease), rank);
+	ledger_grow(arbiter, lease_gpus(lease));
+	growth_join(arbiter, lease);
 }
 
 static void add(struct arbiter *arbiter, struct lease *lease)
@@ -128,10 +93,8 @@ static void add(struct arbiter *arbiter, struct lease *lease)
 	ledger_touch(arbiter, lease, TOUCH_ADDED);
 	if (lease->state == STATE_WAITING)
 		queue_add(arbiter, lease);
-	if (lease->state != STATE_WAITING)
-		queue_pass(arbiter, lease, lease_gpus(lease), &rank);
-	ledger_grow(arbiter, lease_gpus(lease));
-	growth_join(arbiter, lease);
+	else
+		note_granted(arbiter, lease, &rank);
 }
 
 /* A grant changes which CUs the floors keep: others may be free for a waiting lease then. */
@@ -144,18 +107,28 @@ static void wake_for_floors(struct arbiter *arbiter, const struct lease *lease)
 struct lease *arbiter_commit(struct arbiter *arbiter, struct lease *proposal)
 {
 	struct lease *lease = ledger_find(arbiter, proposal->id);
+	struct rank rank;
 
 	if (!lease) {
 		add(arbiter, proposal);
 		wake_for_floors(arbiter, proposal);
 		return proposal;
 	}
-	if (lease->state == STATE_WAITING)
-		grant(arbiter, lease, proposal);
-	else if (proposal->state == STATE_WAITING)
-		requeue(arbiter, lease, proposal);
-	else
-		replace(arbiter, lease, proposal);
+	rank = lease_rank(lease);
+	if (lease->state == STATE_WAITING) {
+		queue_served(arbiter, lease);
+		queue_remove(arbiter, lease);
+	}
+	replace(arbiter, lease, proposal);
+	if (proposal->state == STATE_WAITING) {
+		note_granted(arbiter, lease, &rank);
+	} else if (lease->state == STATE_WAITING) { /* again */
+		queue_add(arbiter, lease);
+		ledger_wake(arbiter, lease_gpus(proposal));
+		ledger_touch_waiting(arbiter, proposal->revoked_for);
+	} else {
+		note_change(arbiter, lease, proposal);
+	}
 	wake_for_floors(arbiter, lease);
 	ledger_touch(arbiter, lease, TOUCH_COMMITTED);
 	lease_free(proposal);

@@ -346,6 +346,7 @@ static int make_granted(const struct arbiter *arbiter, const struct lease *lease
 	divide_start(arbiter, next, lease->request->start_inactive);
 	if (!next->lend.never_granted)
 		next->lend.give_up_usec = UINT64_MAX;
+	lease_drop_request(next);
 	*ret = TAKE_PTR(next);
 	return 0;
 }

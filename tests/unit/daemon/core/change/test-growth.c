@@ -126,6 +126,38 @@ TEST_WITH(promised_mask_waits_for_the_interval_of_growth, struct lending *l)
 	CHECK(cus_of(b) == 30);
 }
 
+/* Each change of a mask stops queues on all GPUs of the lease. */
+TEST(mask_on_one_gpu_waits_for_the_interval_after_one_on_another)
+{
+	struct lending l = lending_of(2);
+	struct request request = request_for(4), all = request_for(30);
+	struct lease *fixed[2], *gang;
+
+	for (size_t i = 0; i < 2; i++) {
+		strcpy(all.wants[0].gpu, i == 0 ? "0" : "1");
+		fixed[i] = reserve(l.s.arbiter, LAB, &all, &l.s.result);
+	}
+	request.adaptable = true;
+	request.wants[0].cus_min = 4;
+	request.wants[0].cus_max = 60;
+	request.wants[1] = request.wants[0];
+	request.n_wants = 2;
+	gang = reserve(l.s.arbiter, ANY, &request, &l.s.result);
+	settle(&l);
+	release(l.s.arbiter, fixed[0]->id);
+	release(l.s.arbiter, fixed[1]->id);
+	settle(&l);
+	pass(&l, 2 * SECOND_USEC);
+	CHECK(gang->generation == 2);
+	follow(&l, gang);
+	CHECK(gang->generation == 2 && arbiter_next_deadline(l.s.arbiter) == l.now + SECOND_USEC);
+	pass(&l, SECOND_USEC);
+	follow(&l, gang);
+	CHECK(gang->generation == 3);
+	CHECK(gang->partitions[0].count == 60 && gang->partitions[1].count == 60);
+	lending_done(&l);
+}
+
 TEST_WITH(lease_begins_without_the_promised_cus_that_one_lease_has_not_returned, struct lending *l)
 {
 	struct lease *a = borrow(l, 4, 30), *b = borrow(l, 4, 30), *c;
