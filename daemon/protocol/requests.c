@@ -390,8 +390,7 @@ static int plan_resize(struct daemon *daemon, const struct caller *caller, uint6
 	int r = arbiter_plan_resize(daemon->arbiter, caller, id, request, ret, result);
 
 	if (r >= 0 || result->kind != RESULT_NO_CAPACITY ||
-	    arbiter_plan_resize_moves(daemon->arbiter, caller, id, request, daemon_now_usec(),
-				      &set) == 0)
+	    arbiter_plan_resize_moves(daemon->arbiter, id, request, daemon_now_usec(), &set) == 0)
 		return r;
 	commit_step(daemon, STEP_MOVE, &set); /* perhaps not all: the plan tells */
 	result_done(result);

@@ -22,10 +22,8 @@ struct candidate {
 
 struct search {
 	const struct arbiter *arbiter;
-	struct asker asker;
+	const struct lease *lease;
 	enum advice_of of;
-	const struct tenant *tenant; /* of a new request */
-	enum lease_class class;
 	struct request request;
 	struct arbiter without; /* the ledger without the set that is being tried */
 
@@ -44,11 +42,10 @@ struct search {
 
 static enum result_kind plan(const struct search *search)
 {
-	struct asker asker = search->asker;
+	const struct asker asker = { search->lease, &search->request };
 	struct partition partitions[REQUEST_WANTS];
 	_cleanup_(result_done) struct result result = { 0 };
 
-	asker.request = &search->request;
 	plan_asked(&search->without, &asker, partitions, &result);
 	return result.kind;
 }
@@ -190,17 +187,17 @@ static bool is_revocable(const struct search *search, const struct lease *lease)
 {
 	const struct tenant *tenant = tenant_named(search->arbiter->settings, lease->tenant);
 
-	return lease->class < search->class && !lease->revoked_for && tenant &&
+	return lease->class < search->lease->class && !lease->revoked_for && tenant &&
 	       (tenant->preempt || search->of == ADVICE_IF_POLICY);
 }
 
 /* The caller's own, where quotas count over all GPUs. */
 static bool counts_for_quota(const struct search *search, const struct lease *lease)
 {
-	const struct tenant *tenant = search->tenant;
+	const struct tenant *tenant = tenant_named(search->arbiter->settings, lease->tenant);
 
-	return lease->owner == search->asker.caller->uid &&
-	       strcmp(lease->tenant, tenant->name) == 0 &&
+	return lease->owner == search->lease->owner &&
+	       strcmp(lease->tenant, search->lease->tenant) == 0 && tenant &&
 	       (tenant->max_leases.kind != LIMIT_NONE || tenant->max_gpus.kind != LIMIT_NONE);
 }
 
@@ -310,40 +307,26 @@ static int search_all(struct search *search)
 /* Without leases to try, nothing is planned. */
 static int search_start(struct search *search)
 {
-	_cleanup_(result_done) struct result result = { 0 };
-	const struct caller *caller = search->asker.caller;
-	const struct lease *waiting = search->asker.waiting;
-
-	if (search->arbiter->n_leases == 0 ||
-	    (caller && tenant_find(search->arbiter->settings, caller, search->request.tenant,
-				   &search->tenant, &result) < 0))
-		return 0;
-	if (waiting)
-		search->class = waiting->class;
-	else if (search->request.class < 0)
-		search->class = search->tenant->class;
-	else
-		search->class = (enum lease_class)search->request.class;
-	search->candidates = calloc(search->arbiter->n_leases, sizeof(*search->candidates));
+	search->candidates = calloc(search->arbiter->n_leases + 1, sizeof(*search->candidates));
 	if (!search->candidates)
 		return -ENOMEM;
 	find_candidates(search, UINT64_MAX);
 	return search->n_candidates > 0 ? search_all(search) : 0;
 }
 
-int advice_find(const struct arbiter *arbiter, const struct asker *asker, enum advice_of of,
+int advice_find(const struct arbiter *arbiter, const struct lease *lease, enum advice_of of,
 		struct advice *ret)
 {
 	const unsigned steps = of == ADVICE_REVOCABLE ? STEPS_TO_REVOKE : STEPS;
 	struct search search = { .arbiter = arbiter,
-				 .asker = *asker,
+				 .lease = lease,
 				 .of = of,
 				 .most = of == ADVICE_REVOCABLE ? ADVICE_MAX : ADVICE_LEASES,
 				 .steps = steps,
 				 .best_cost = UINT64_MAX };
 	int r;
 
-	request_recall(asker->request, &search.request);
+	request_recall(lease->request, &search.request);
 	search.attempt = gang_steps(arbiter, &search.request);
 	r = search_start(&search);
 	free(search.candidates);
@@ -360,8 +343,13 @@ int advice_find(const struct arbiter *arbiter, const struct asker *asker, enum a
 int arbiter_advise(const struct arbiter *arbiter, const struct caller *caller,
 		   const struct request *request, struct advice *ret)
 {
-	const struct asker asker = { .caller = caller, .request = request };
-	int r = advice_find(arbiter, &asker, ADVICE_ANY, ret);
+	_cleanup_(result_done) struct result result = { 0 };
+	_cleanup_(lease_freep) struct lease *lease = NULL;
+	int r = plan_lease(arbiter, caller, request, &lease, &result);
 
+	*ret = (struct advice){ .exact = true };
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	r = advice_find(arbiter, lease, ADVICE_ANY, ret);
 	return r < 0 ? r : 0;
 }

@@ -37,9 +37,9 @@ enum advice_of {
 int arbiter_advise(const struct arbiter *arbiter, const struct caller *caller,
 		   const struct request *request, struct advice *ret);
 
-/* The same for any request, and of any leases. 1: they make room. Of leases to revoke none may be left
+/* The same for a lease that waits, or would, and of any leases. 1: they make room. Of leases to revoke none may be left
  * (n 0): those that are leaving make enough room. 0: there are none. */
-int advice_find(const struct arbiter *arbiter, const struct asker *asker, enum advice_of of,
+int advice_find(const struct arbiter *arbiter, const struct lease *lease, enum advice_of of,
 		struct advice *ret);
 
 /* Is the lease ending, so that its room is free soon? */

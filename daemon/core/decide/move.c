@@ -706,17 +706,21 @@ int arbiter_plan_moves(const struct arbiter *arbiter, const struct caller *calle
 		       const struct request *request, uint64_t now_usec, unsigned max_steps,
 		       struct move_set *ret)
 {
-	const struct asker asker = { .caller = caller, .request = request };
+	_cleanup_(result_done) struct result result = { 0 };
+	_cleanup_(lease_freep) struct lease *lease = NULL;
 
-	return move_find(arbiter, &asker, now_usec, max_steps, ret);
+	*ret = (struct move_set){ 0 };
+	if (plan_lease(arbiter, caller, request, &lease, &result) < 0)
+		return 0;
+	return move_find(arbiter, &(struct asker){ lease, request }, now_usec, max_steps, ret);
 }
 
-int arbiter_plan_resize_moves(const struct arbiter *arbiter, const struct caller *caller,
-			      uint64_t id, const struct request *request, uint64_t now_usec,
+int arbiter_plan_resize_moves(const struct arbiter *arbiter, uint64_t id,
+			      const struct request *request, uint64_t now_usec,
 			      struct move_set *ret)
 {
-	const struct asker asker = { .caller = caller, .resized = id, .request = request };
 	const struct lease *lease = ledger_find(arbiter, id);
+	const struct asker asker = { lease, request };
 
 	*ret = (struct move_set){ 0 };
 	if (!lease || lease->adaptable ||

@@ -40,6 +40,6 @@ int arbiter_plan_moves(const struct arbiter *arbiter, const struct caller *calle
 		       struct move_set *ret);
 
 /* Finds moves in one step after which arbiter_plan_resize() succeeds. 1, or 0: there are none. */
-int arbiter_plan_resize_moves(const struct arbiter *arbiter, const struct caller *caller,
-			      uint64_t id, const struct request *request, uint64_t now_usec,
+int arbiter_plan_resize_moves(const struct arbiter *arbiter, uint64_t id,
+			      const struct request *request, uint64_t now_usec,
 			      struct move_set *ret);

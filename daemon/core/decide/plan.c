@@ -92,10 +92,17 @@ static int too_many_leases(const struct tenant *tenant, uid_t uid, const char *k
 	return result_refuse_all(result, RESULT_QUOTA_EXCEEDED, &refusal);
 }
 
-static int check_counts(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
+static bool is_same_account(const struct lease *a, const struct lease *b)
+{
+	return a->owner == b->owner && strcmp(a->tenant, b->tenant) == 0;
+}
+
+/* May there be one more lease, this one? */
+static int check_counts(const struct arbiter *arbiter, const struct lease *lease,
 			struct result *result)
 {
 	const struct settings *settings = arbiter->settings;
+	const struct tenant *tenant = tenant_named(settings, lease->tenant);
 	uint64_t max = limit_of(&tenant->max_leases, 100), of_tenant = 0;
 	size_t of_user = 0;
 
@@ -105,146 +112,139 @@ static int check_counts(const struct arbiter *arbiter, const struct tenant *tena
 		return result_set(result, RESULT_TOO_MANY_LEASES,
 				  "%zu leases, and max-leases is %u", arbiter->n_leases,
 				  settings->max_leases);
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		if (arbiter->leases[i]->owner == uid) {
-			of_user++;
-			of_tenant += strcmp(arbiter->leases[i]->tenant, tenant->name) == 0;
-		}
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		of_user += arbiter->leases[i]->owner == lease->owner;
+		of_tenant += is_same_account(arbiter->leases[i], lease);
+	}
 	if (of_user >= settings->max_leases_per_user)
 		return result_set(result, RESULT_TOO_MANY_LEASES,
-				  "uid %u has %zu leases, and max-leases-per-user is %u", uid,
-				  of_user, settings->max_leases_per_user);
+				  "uid %u has %zu leases, and max-leases-per-user is %u",
+				  lease->owner, of_user, settings->max_leases_per_user);
 	return of_tenant < max ? 0
-			       : too_many_leases(tenant, uid, "max-leases", of_tenant, max, result);
+			       : too_many_leases(tenant, lease->owner, "max-leases", of_tenant, max,
+						 result);
 }
 
 /* A request that waits only until leases are revoked for it does not count. */
-static int check_waiting(const struct admit_context *context, const struct request *request,
+static int check_waiting(const struct arbiter *arbiter, const struct lease *lease,
 			 struct result *result)
 {
-	const struct arbiter *arbiter = context->arbiter;
-	uint64_t max = limit_of(&context->tenant->max_waiting, 100), n = 0;
+	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
+	uint64_t max = limit_of(&tenant->max_waiting, 100), n = 0;
 
 	for (size_t i = 0; i < arbiter->n_waiting; i++)
-		n += arbiter->waiting[i]->owner == context->uid &&
-		     strcmp(arbiter->waiting[i]->tenant, context->tenant->name) == 0;
-	if (request->wait_usec == 0 || n < max)
+		n += is_same_account(arbiter->waiting[i], lease);
+	if (lease->request->wait_usec == 0 || n < max)
 		return 0;
 	result_done(result);
-	return too_many_leases(context->tenant, context->uid, "max-waiting", n, max, result);
+	return too_many_leases(tenant, lease->owner, "max-waiting", n, max, result);
 }
 
-static int make_proposal(const struct arbiter *arbiter, const struct caller *caller,
-			 const struct request *asked, const struct admit_context *admit_context,
-			 struct lease **ret)
+/* ---- a lease that waits, or would ------------------------------------------------------- */
+
+int plan_lease(const struct arbiter *arbiter, const struct caller *caller,
+	       const struct request *request, struct lease **ret, struct result *result)
 {
 	_cleanup_(lease_freep) struct lease *lease = NULL;
+	const struct tenant *tenant;
 	int r;
 
-	r = lease_new(&lease);
+	r = tenant_find(arbiter->settings, caller, request->tenant, &tenant, result);
 	if (r < 0)
 		return r;
-	lease->adaptable = asked->adaptable;
-	r = lease_make_partitions(lease, asked->n_wants);
-	if (r < 0)
-		return r;
-	lease->request = request_keep(asked);
+	if (lease_new(&lease) < 0)
+		return no_memory(result);
+	lease->request = request_keep(request);
 	if (!lease->request)
-		return -ENOMEM;
+		return no_memory(result);
 	lease->id = arbiter->next_id;
-	lease->state = STATE_GRANTED;
-	lease->class = admit_context->class;
-	lease->wait.turn = admit_context->turn;
-	memcpy(lease->name, asked->name, sizeof(lease->name));
-	memcpy(lease->token, asked->token, sizeof(lease->token));
+	lease->state = STATE_WAITING;
+	lease->class = request->class < 0 ? tenant->class : (enum lease_class)request->class;
+	lease->adaptable = request->adaptable;
+	lease->wait.turn = queue_next_turn(arbiter, lease->class, caller->uid);
+	memcpy(lease->name, request->name, sizeof(lease->name));
+	memcpy(lease->token, request->token, sizeof(lease->token));
 	memcpy(lease->unit, caller->unit, sizeof(lease->unit));
-	snprintf(lease->tenant, sizeof(lease->tenant), "%s", admit_context->tenant->name);
+	snprintf(lease->tenant, sizeof(lease->tenant), "%s", tenant->name);
 	lease->owner = caller->uid;
 	lease->pid = caller->pid;
 	lease->lend.unbound = caller->unbound;
-	lease->duration_usec = tenant_duration_usec(admit_context->tenant, asked->duration_usec);
+	lease->duration_usec = tenant_duration_usec(tenant, request->duration_usec);
 	*ret = TAKE_PTR(lease);
 	return 0;
 }
 
-/* Turns the proposal into a waiting lease. */
-static void make_waiting(struct lease *lease, uint64_t candidates, const struct result *result)
+/* Is it of plan_lease(), and not in the ledger? */
+static bool is_new(const struct arbiter *arbiter, const struct lease *lease)
 {
-	lease->state = STATE_WAITING;
-	free(lease->partitions);
-	lease->partitions = NULL;
-	lease->n_partitions = 0;
-	lease->wait.candidates = candidates;
-	lease->wait.over_quota = result->kind == RESULT_QUOTA_EXCEEDED;
-	lease_set_refusal(lease, &result->refusals[result->deciding]);
+	return lease->id >= arbiter->next_id;
 }
 
-static void make_granted(const struct arbiter *arbiter, struct lease *lease, bool inactive)
+/* A policy that was reloaded since may end a lease that waits. */
+static int find_tenant(const struct arbiter *arbiter, const struct lease *lease,
+		       const struct tenant **ret, struct result *result)
 {
-	divide_start(arbiter, lease, inactive);
-	lease_drop_request(lease);
+	int r = 0;
+
+	if (is_new(arbiter, lease))
+		*ret = tenant_named(arbiter->settings, lease->tenant);
+	else
+		r = tenant_of_lease(arbiter->settings, lease->tenant, lease->owner, ret, result);
+	if (r < 0)
+		result->kind = RESULT_NOT_PERMITTED;
+	return r;
 }
 
-/* Whether the request would fit, or could wait for room, if the user held nothing: then it can wait for
- * the end of leases of the user. */
-static bool is_within_quota(const struct admit_context *admit_context,
-			    const struct request *request)
+int plan_waiting(const struct arbiter *arbiter, const struct lease *lease, uid_t holder,
+		 const struct request *request, struct partition *partitions,
+		 uint64_t *ret_candidates, struct result *result)
 {
-	_cleanup_(result_done) struct result result = { 0 };
-	struct partition partitions[REQUEST_WANTS];
-	struct admit_context alone = *admit_context;
-	uint64_t unused;
-
-	alone.uid = PLAN_HOLDS_NOTHING;
-	return gang_assign(&alone, request, partitions, &unused, &result) >= 0 ||
-	       result.kind == RESULT_NO_CAPACITY;
-}
-
-/* plan_new() without the masks of an adaptable lease, which has its base alone: enough to know whether it fits. */
-static int plan_place(const struct arbiter *arbiter, const struct caller *caller,
-		      const struct request *request, bool may_wait, struct lease **ret,
-		      struct result *result)
-{
-	_cleanup_(lease_freep) struct lease *lease = NULL;
-	struct admit_context admit_context = {
-		.arbiter = arbiter, .id = arbiter->next_id, .uid = caller->uid, .pid = caller->pid
-	};
-	struct partition partitions[REQUEST_WANTS];
+	struct admit_context admit_context = { .arbiter = arbiter,
+					       .class = lease->class,
+					       .turn = lease->wait.turn,
+					       .id = lease->id,
+					       .uid = holder,
+					       .self = lease,
+					       .pid = lease->pid };
 	struct request complete;
-	uint64_t candidates;
 	int r;
 
 	request_recall(request, &complete);
-	r = tenant_find(arbiter->settings, caller, request->tenant, &admit_context.tenant, result);
+	complete.adaptable = lease->adaptable;
+	*ret_candidates = 0;
+	r = find_tenant(arbiter, lease, &admit_context.tenant, result);
 	if (r < 0)
 		return r;
-	admit_context.class =
-		request->class < 0 ? admit_context.tenant->class : (enum lease_class)request->class;
-	admit_context.turn = queue_next_turn(arbiter, admit_context.class, caller->uid);
-	r = complete_request(admit_context.tenant, admit_context.class, NULL, &complete, result);
+	r = complete_request(admit_context.tenant, lease->class, NULL, &complete, result);
 	if (r < 0)
 		return r;
-	r = check_counts(arbiter, admit_context.tenant, caller->uid, result);
-	if (r < 0)
-		return r;
-	r = make_proposal(arbiter, caller, request, &admit_context, &lease);
-	if (r < 0)
-		return no_memory(result);
-	r = gang_assign(&admit_context, &complete, partitions, &candidates, result);
-	if (r >= 0) {
-		lease_set_partitions(lease, partitions);
-	} else if (may_wait && (result->kind == RESULT_NO_CAPACITY ||
-				(result->kind == RESULT_QUOTA_EXCEEDED &&
-				 is_within_quota(&admit_context, &complete)))) {
-		r = check_waiting(&admit_context, request, result);
-		if (r < 0)
-			return r;
-		make_waiting(lease, candidates, result);
-	} else {
-		return r;
-	}
+	return gang_assign(&admit_context, &complete, partitions, ret_candidates, result);
+}
 
-	*ret = TAKE_PTR(lease);
+bool plan_may_wait(const struct arbiter *arbiter, const struct lease *lease,
+		   const struct result *refused)
+{
+	_cleanup_(result_done) struct result result = { 0 };
+	struct partition partitions[REQUEST_WANTS];
+	uint64_t unused;
+
+	if (refused->kind != RESULT_QUOTA_EXCEEDED)
+		return refused->kind == RESULT_NO_CAPACITY;
+	plan_waiting(arbiter, lease, PLAN_HOLDS_NOTHING, lease->request, partitions, &unused,
+		     &result);
+	return result.kind != RESULT_QUOTA_EXCEEDED && result.kind != RESULT_NEVER_FITS;
+}
+
+int plan_grant(const struct arbiter *arbiter, struct lease *lease,
+	       const struct partition *partitions)
+{
+	int r = lease_make_partitions(lease, lease->request->n_wants);
+
+	if (r < 0)
+		return r;
+	lease_set_partitions(lease, partitions);
+	divide_start(arbiter, lease, lease->request->start_inactive);
+	lease_drop_request(lease);
 	return 0;
 }
 
@@ -252,10 +252,27 @@ int plan_new(const struct arbiter *arbiter, const struct caller *caller,
 	     const struct request *request, bool may_wait, struct lease **ret,
 	     struct result *result)
 {
-	int r = plan_place(arbiter, caller, request, may_wait, ret, result);
+	_cleanup_(lease_freep) struct lease *lease = NULL;
+	struct partition partitions[REQUEST_WANTS];
+	uint64_t candidates;
+	int r;
 
-	if (r >= 0 && (*ret)->state != STATE_WAITING)
-		make_granted(arbiter, *ret, request->start_inactive);
+	r = plan_lease(arbiter, caller, request, &lease, result);
+	if (r >= 0)
+		r = check_counts(arbiter, lease, result);
+	if (r < 0)
+		return r;
+	r = plan_waiting(arbiter, lease, lease->owner, request, partitions, &candidates, result);
+	if (r >= 0) {
+		r = plan_grant(arbiter, lease, partitions) < 0 ? no_memory(result) : 0;
+	} else if (may_wait && plan_may_wait(arbiter, lease, result)) {
+		lease->wait.candidates = candidates;
+		lease->wait.over_quota = result->kind == RESULT_QUOTA_EXCEEDED;
+		lease_set_refusal(lease, &result->refusals[result->deciding]);
+		r = check_waiting(arbiter, lease, result);
+	}
+	if (r >= 0)
+		*ret = TAKE_PTR(lease);
 	return r;
 }
 
@@ -265,72 +282,33 @@ int arbiter_plan(const struct arbiter *arbiter, const struct caller *caller,
 	return plan_new(arbiter, caller, request, request->wait_usec > 0, ret, result);
 }
 
-/* ---- waiting leases ---------------------------------------------------------------- */
-
-/* The request is that of the lease, and is completed. */
-static int waiting_context(const struct arbiter *arbiter, const struct lease *lease, uid_t holder,
-			   struct request *request, struct admit_context *ret,
-			   struct result *result)
-{
-	int r;
-
-	*ret = (struct admit_context){ .arbiter = arbiter,
-				       .class = lease->class,
-				       .turn = lease->wait.turn,
-				       .id = lease->id,
-				       .uid = holder,
-				       .self = lease,
-				       .pid = lease->pid };
-	r = tenant_of_lease(arbiter->settings, lease->tenant, lease->owner, &ret->tenant, result);
-	if (r < 0) {
-		result->kind = RESULT_NOT_PERMITTED; /* a new policy ends it */
-		return r;
-	}
-	request->adaptable = lease->adaptable;
-	return complete_request(ret->tenant, lease->class, NULL, request, result);
-}
-
-int plan_waiting(const struct arbiter *arbiter, const struct lease *lease, uid_t holder,
-		 const struct request *request, struct partition *partitions,
-		 uint64_t *ret_candidates, struct result *result)
-{
-	struct admit_context admit_context;
-	struct request complete;
-	int r;
-
-	request_recall(request, &complete);
-	*ret_candidates = 0;
-	r = waiting_context(arbiter, lease, holder, &complete, &admit_context, result);
-	if (r < 0)
-		return r;
-	return gang_assign(&admit_context, &complete, partitions, ret_candidates, result);
-}
-
 /* ---- any request ------------------------------------------------------------------- */
+
+static int plan_resize(const struct arbiter *arbiter, const struct lease *lease,
+		       const struct request *request, struct lease **ret, struct result *result);
 
 int plan_asked(const struct arbiter *arbiter, const struct asker *asker,
 	       struct partition partitions[static REQUEST_WANTS], struct result *result)
 {
-	const struct request *request = asker->request;
-	_cleanup_(lease_freep) struct lease *lease = NULL;
+	_cleanup_(lease_freep) struct lease *next = NULL;
+	bool new = is_new(arbiter, asker->lease);
 	uint64_t unused;
-	int r;
+	int r = new ? check_counts(arbiter, asker->lease, result) : 0;
 
-	if (asker->waiting)
-		r = plan_waiting(arbiter, asker->waiting, asker->waiting->owner, request,
-				 partitions, &unused, result);
-	else if (asker->resized)
-		r = arbiter_plan_resize(arbiter, asker->caller, asker->resized, request, &lease,
-					result);
-	else
-		r = plan_place(arbiter, asker->caller, request, false, &lease, result);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; lease && i < lease->n_partitions; i++) {
-		partitions[i] = lease->partitions[i];
+	if (new || asker->lease->state == STATE_WAITING)
+		r = plan_waiting(arbiter, asker->lease, asker->lease->owner, asker->request,
+				 partitions, &unused, result);
+	else
+		r = plan_resize(arbiter, asker->lease, asker->request, &next, result);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; next && i < next->n_partitions; i++) {
+		partitions[i] = next->partitions[i];
 		partitions[i].adaptation = NULL; /* its base is all that was placed */
 	}
-	return (int)request->n_wants;
+	return (int)asker->request->n_wants;
 }
 
 /* ---- resize ------------------------------------------------------------------------ */
@@ -488,22 +466,18 @@ static int assign_next(const struct arbiter *arbiter, const struct lease *lease,
 		       : 0;
 }
 
-int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *caller, uint64_t id,
-			const struct request *request, struct lease **ret, struct result *result)
+static int plan_resize(const struct arbiter *arbiter, const struct lease *lease,
+		       const struct request *request, struct lease **ret, struct result *result)
 {
 	_cleanup_(lease_freep) struct lease *next = NULL;
 	const struct tenant *tenant;
 	struct request complete;
-	struct lease *lease;
 	int r;
 
 	request_recall(request, &complete);
-	r = ledger_find_owned(arbiter, caller, id, &lease, result);
-	if (r < 0)
-		return r;
 	if (lease->state != STATE_GRANTED)
 		return result_set(result, RESULT_INVALID_STATE, "lease %llu is %s",
-				  (unsigned long long)id, state_names[lease->state]);
+				  (unsigned long long)lease->id, state_names[lease->state]);
 	r = tenant_of_lease(arbiter->settings, lease->tenant, lease->owner, &tenant, result);
 	if (r < 0)
 		return r;
@@ -525,6 +499,15 @@ int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *call
 
 	*ret = TAKE_PTR(next);
 	return 0;
+}
+
+int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *caller, uint64_t id,
+			const struct request *request, struct lease **ret, struct result *result)
+{
+	struct lease *lease;
+	int r = ledger_find_owned(arbiter, caller, id, &lease, result);
+
+	return r < 0 ? r : plan_resize(arbiter, lease, request, ret, result);
 }
 
 /* ---- activate and deactivate ------------------------------------------------------- */

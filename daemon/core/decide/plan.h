@@ -16,12 +16,10 @@
 int arbiter_plan(const struct arbiter *arbiter, const struct caller *caller,
 		 const struct request *request, struct lease **ret, struct result *result);
 
-/* Whose request it is: of a caller, for a new lease or for another size of one; or of a waiting lease. */
+/* A request, and the lease that it is for: one that waits, or would (plan_lease()); or one that is resized. */
 struct asker {
-	const struct caller *caller;   /* NULL: waiting asks */
-	uint64_t resized;              /* id of the lease; 0: it is for a new one */
-	const struct lease *waiting;   /* with its rank */
-	const struct request *request; /* of the caller or of the waiting lease */
+	const struct lease *lease;
+	const struct request *request;
 };
 
 /* Places the request in a ledger. Returns how many partitions there are, or a negative errno. */
@@ -51,8 +49,20 @@ int plan_new(const struct arbiter *arbiter, const struct caller *caller,
 
 #define PLAN_HOLDS_NOTHING UINT32_MAX /* no lease has this owner */
 
-/* Decides about a waiting lease with the rank of the lease, as if it had this request. holder: the
+/* A lease for this request that is not in the ledger yet, as if it waited: all requests are decided as those of leases. */
+int plan_lease(const struct arbiter *arbiter, const struct caller *caller,
+	       const struct request *request, struct lease **ret, struct result *result);
+
+/* Decides about a lease that waits, or would, with its rank, as if it had this request. holder: the
  * uid whose quota counts. */
 int plan_waiting(const struct arbiter *arbiter, const struct lease *lease, uid_t holder,
 		 const struct request *request, struct partition *partitions,
 		 uint64_t *ret_candidates, struct result *result);
+
+/* May it wait, after this refusal, for leases that end, of other users or of its own? */
+bool plan_may_wait(const struct arbiter *arbiter, const struct lease *lease,
+		   const struct result *refused);
+
+/* Gives a lease that has none the partitions that were found for it. -ENOMEM. */
+int plan_grant(const struct arbiter *arbiter, struct lease *lease,
+	       const struct partition *partitions);

@@ -4,12 +4,12 @@
 #include <string.h>
 
 /* Names in the deciding refusal a tenant whose leases would have to be revocable. */
-static void name_tenant(const struct arbiter *arbiter, const struct asker *asker,
+static void name_tenant(const struct arbiter *arbiter, const struct lease *asking,
 			struct refusal *refusal)
 {
 	struct advice advice = { 0 };
 
-	if (advice_find(arbiter, asker, ADVICE_IF_POLICY, &advice) < 0)
+	if (advice_find(arbiter, asking, ADVICE_IF_POLICY, &advice) < 0)
 		return;
 	for (size_t i = 0; i < advice.n; i++) {
 		const struct lease *lease = ledger_find(arbiter, advice.ids[i]);
@@ -23,15 +23,17 @@ static void name_tenant(const struct arbiter *arbiter, const struct asker *asker
 int preempt_plan(const struct arbiter *arbiter, const struct caller *caller,
 		 const struct request *request, struct lease **ret, struct result *result)
 {
-	const struct asker asker = { .caller = caller, .request = request };
+	_cleanup_(result_done) struct result unused = { 0 };
+	_cleanup_(lease_freep) struct lease *lease = NULL;
 	struct advice advice;
 	int r = arbiter_plan(arbiter, caller, request, ret, result), found;
 
 	if (r >= 0 || result->kind != RESULT_NO_CAPACITY ||
-	    (found = advice_find(arbiter, &asker, ADVICE_REVOCABLE, &advice)) < 0)
+	    plan_lease(arbiter, caller, request, &lease, &unused) < 0 ||
+	    (found = advice_find(arbiter, lease, ADVICE_REVOCABLE, &advice)) < 0)
 		return r;
 	if (found == 0) {
-		name_tenant(arbiter, &asker, &result->refusals[result->deciding]);
+		name_tenant(arbiter, lease, &result->refusals[result->deciding]);
 		return r;
 	}
 	result_done(result);

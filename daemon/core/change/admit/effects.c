@@ -352,11 +352,10 @@ static bool lacks_engines(const struct request *request, const struct lease *pro
 
 /* Does the request get more CUs than the proposal at once after these moves? The quota of a user counts CUs that moved
  * leases have not returned. */
-static bool gains(const struct arbiter *arbiter, const struct caller *caller,
-		  const struct request *request, const struct lease *proposal,
-		  const struct move_set *set)
+static bool gains(const struct arbiter *arbiter, const struct request *request,
+		  const struct lease *proposal, const struct move_set *set)
 {
-	const struct asker asker = { .caller = caller, .request = request };
+	const struct asker asker = { proposal, request };
 	_cleanup_(result_done) struct result result = { 0 };
 	struct partition partitions[REQUEST_WANTS];
 	struct arbiter after;
@@ -380,9 +379,9 @@ static bool find_moves(const struct arbiter *arbiter, const struct caller *calle
 	if (result->kind == RESULT_NO_CAPACITY)
 		return arbiter_plan_moves(arbiter, caller, request, now_usec, MOVE_STEPS, ret) > 0;
 	if (!proposal || !lacks_engines(request, proposal, &whole) ||
-	    arbiter_plan_moves(arbiter, caller, &whole, now_usec, MOVE_STEPS, ret) == 0)
+	    move_find(arbiter, &(struct asker){ proposal, &whole }, now_usec, MOVE_STEPS, ret) == 0)
 		return false;
-	if (ret->n_first == ret->n && gains(arbiter, caller, request, proposal, ret))
+	if (ret->n_first == ret->n && gains(arbiter, request, proposal, ret))
 		return true;
 	move_set_done(ret); /* the request need not wait for moves */
 	return false;
@@ -417,18 +416,17 @@ static int decide(struct play *play, const struct caller *caller, const struct r
 
 /* The GPUs that the request has to do with (bits): where leases make room for it, which for several wants may be
  * anywhere; or where it is granted. 0: it waits, and nothing is done for it. -ENOMEM. */
-static int find_gpus(const struct arbiter *arbiter, const struct caller *caller,
-		     const struct request *request, const struct move_set *set,
-		     const struct lease *proposal, struct effects *effects, uint64_t *ret)
+static int find_gpus(const struct arbiter *arbiter, const struct request *request,
+		     const struct move_set *set, const struct lease *proposal,
+		     struct effects *effects, uint64_t *ret)
 {
-	const struct asker asker = { .caller = caller, .request = request };
 	int found;
 
 	*ret = proposal ? lease_gpus(proposal) : 0;
 	for (size_t i = 0; i < set->n; i++)
 		*ret |= lease_gpus(set->next[i]);
 	if (proposal && proposal->state == STATE_WAITING) {
-		found = advice_find(arbiter, &asker, ADVICE_REVOCABLE, &effects->revoked);
+		found = advice_find(arbiter, proposal, ADVICE_REVOCABLE, &effects->revoked);
 		if (found < 0 || (found == 0 && set->n == 0))
 			return found;
 		for (size_t i = 0; found > 0 && i < arbiter->n_leases; i++)
@@ -453,7 +451,7 @@ static int foresee(const struct arbiter *arbiter, const struct caller *caller,
 	struct lease *lease = NULL;
 	struct play play;
 	uint64_t gpus;
-	int r = find_gpus(arbiter, caller, request, set, *proposal, effects, &gpus);
+	int r = find_gpus(arbiter, request, set, *proposal, effects, &gpus);
 
 	if (r < 0 || gpus == 0)
 		return r;

@@ -141,14 +141,13 @@ static bool needs_room(const struct arbiter *arbiter, const struct lease *lease)
 /* Revokes what is in the way of a waiting lease. Returns the steps of finding it. */
 static unsigned preempt(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec)
 {
-	const struct asker asker = { .waiting = lease, .request = lease->request };
 	struct advice advice = { 0 };
 	uint64_t gpus = 0;
 	bool revokes = false;
 	int found = 0;
 
 	if (lease->class != CLASS_BESTEFFORT)
-		found = advice_find(arbiter, &asker, ADVICE_REVOCABLE, &advice);
+		found = advice_find(arbiter, lease, ADVICE_REVOCABLE, &advice);
 	if (found < 0) {
 		lease->wait.searched = 0;
 		return advice.steps;

@@ -8,7 +8,6 @@
 
 #include "core/decide/admit.h"
 #include "core/decide/borrow.h"
-#include "core/decide/divide.h"
 #include "core/ledger/cover.h"
 #include "core/policy/request.h"
 
@@ -120,19 +119,6 @@ static void set_moves_usec(struct arbiter *arbiter, struct lease *lease, uint64_
 	if (!usec != !lease->wait.moves_usec)
 		ledger_touch(arbiter, lease, TOUCH_REASON);
 	lease->wait.moves_usec = usec;
-}
-
-/* Is the request above the quota even of a user that holds nothing? Then it can never be granted. */
-static bool is_above_any_quota(struct arbiter *arbiter, struct lease *lease,
-			       struct partition *partitions)
-{
-	_cleanup_(result_done) struct result result = { 0 };
-	uint64_t unused;
-
-	take_decision(arbiter, lease);
-	plan_waiting(arbiter, lease, PLAN_HOLDS_NOTHING, lease->request, partitions, &unused,
-		     &result);
-	return result.kind == RESULT_QUOTA_EXCEEDED;
 }
 
 /* ---- one round through the queue --------------------------------------------------- */
@@ -297,9 +283,9 @@ static int examine_now(struct arbiter *arbiter, struct lease *lease, struct part
 		return EXAMINED_FITS;
 	if (result.kind == RESULT_NO_MEMORY)
 		return -ENOMEM;
-	if (result.kind == RESULT_NO_CAPACITY ||
-	    (result.kind == RESULT_QUOTA_EXCEEDED &&
-	     !is_above_any_quota(arbiter, lease, partitions))) {
+	if (result.kind == RESULT_QUOTA_EXCEEDED)
+		take_decision(arbiter, lease); /* again, as if its user held nothing */
+	if (plan_may_wait(arbiter, lease, &result)) {
 		wait_on(arbiter, lease, &result.refusals[result.deciding], candidates,
 			result.kind == RESULT_QUOTA_EXCEEDED);
 		return EXAMINED_WAITS;
@@ -332,10 +318,9 @@ static int make_granted(const struct arbiter *arbiter, const struct lease *lease
 	_cleanup_(lease_freep) struct lease *next = NULL;
 	int r;
 
-	r = lease_next_version(lease, lease->request->n_wants, &next);
+	r = lease_next_version(lease, 0, &next);
 	if (r < 0)
 		return r;
-	lease_set_partitions(next, partitions);
 	next->lend.give_up_usec = lease->deadline_usec;
 	next->deadline_usec = UINT64_MAX;
 	next->wait.candidates = 0;
@@ -343,10 +328,11 @@ static int make_granted(const struct arbiter *arbiter, const struct lease *lease
 	next->wait.over_quota = next->wait.may_bar = false;
 	next->wait.preempts = 0;
 	next->wait.moves_usec = 0;
-	divide_start(arbiter, next, lease->request->start_inactive);
+	r = plan_grant(arbiter, next, partitions);
+	if (r < 0)
+		return r;
 	if (!next->lend.never_granted)
 		next->lend.give_up_usec = UINT64_MAX;
-	lease_drop_request(next);
 	*ret = TAKE_PTR(next);
 	return 0;
 }
@@ -517,7 +503,7 @@ static bool is_searched(const struct arbiter *arbiter, const struct lease *lease
 int wait_plan_moves(struct arbiter *arbiter, struct lease *waiting, uint64_t now_usec,
 		    struct move_set *ret)
 {
-	const struct asker asker = { .waiting = waiting, .request = waiting->request };
+	const struct asker asker = { waiting, waiting->request };
 	unsigned free[REQUEST_WANTS];
 	bool found;
 

@@ -510,8 +510,7 @@ TEST(a_resize_succeeds_when_leases_that_have_moved_for_it_have_acknowledged)
 	rest(&c.l);
 	CHECK(arbiter_plan_resize(arbiter, &caller, lease->id, &c.request, &next, &c.l.s.result) <
 	      0);
-	CHECK(arbiter_plan_resize_moves(arbiter, &caller, lease->id, &c.request, c.l.now, &set) ==
-	      1);
+	CHECK(arbiter_plan_resize_moves(arbiter, lease->id, &c.request, c.l.now, &set) == 1);
 	commit_all(&c.l, &set);
 	result_done(&c.l.s.result);
 	CHECK(arbiter_plan_resize(arbiter, &caller, lease->id, &c.request, &next, &c.l.s.result) <

@@ -746,14 +746,16 @@ TEST(plan_and_moves_choose_among_named_gpus)
 	struct lending l = equal_machine(3);
 	struct request request = request_for(60);
 	struct caller caller = caller_of(LAB);
-	const struct asker asker = { .caller = &caller, .request = &request };
 	struct advice advice = { 0 };
+	struct lease *lease;
 
 	l.s.arbiter->settings->tenants[2].preempt = true;
 	for (unsigned i = 0; i < 3; i++)
 		CHECK(fix_on(&l, ANY, (const char *[]){ "0", "1", "2" }[i], 60));
 	strcpy(request.wants[0].gpu, "1,2");
-	CHECK(advice_find(l.s.arbiter, &asker, ADVICE_REVOCABLE, &advice) == 1);
+	CHECK(plan_lease(l.s.arbiter, &caller, &request, &lease, &l.s.result) == 0);
+	CHECK(advice_find(l.s.arbiter, lease, ADVICE_REVOCABLE, &advice) == 1);
 	CHECK(advice.n == 1 && advice.ids[0] != 1);
+	lease_free(lease);
 	lending_done(&l);
 }

@@ -107,7 +107,7 @@ TEST(lease_moves_for_a_lease_that_is_resized)
 	CHECK(arbiter_plan_resize(s.arbiter, &vr, rt->id, &request, &next, &s.result) < 0);
 	CHECK(s.result.kind == RESULT_NO_CAPACITY);
 	acknowledge(&s, LATER);
-	CHECK(arbiter_plan_resize_moves(s.arbiter, &vr, rt->id, &request, LATER, &set) == 1);
+	CHECK(arbiter_plan_resize_moves(s.arbiter, rt->id, &request, LATER, &set) == 1);
 	commit_first(s.arbiter, &set);
 	result_done(&s.result);
 	CHECK(arbiter_plan_resize(s.arbiter, &vr, rt->id, &request, &next, &s.result) == 0);
@@ -524,8 +524,10 @@ TEST(a_search_places_a_request_as_often_as_its_steps_allow)
 	struct gpu_info infos[REQUEST_WANTS];
 	struct request request = request_for(1), large = request_for(60);
 	const struct caller caller = caller_of(ANY);
-	const struct asker asker = { .caller = &caller, .request = &large };
+	struct asker asker = { .request = &large };
+	struct result unused = { 0 };
 	struct arbiter *arbiter;
+	struct lease *lease;
 	struct move_set set;
 
 	for (unsigned i = 0; i < REQUEST_WANTS; i++) {
@@ -541,6 +543,8 @@ TEST(a_search_places_a_request_as_often_as_its_steps_allow)
 		CHECK(reserve(arbiter, i, &request, &result));
 	}
 	large.wants[0].exact = true;
+	CHECK(plan_lease(arbiter, &caller, &large, &lease, &unused) == 0);
+	asker.lease = lease;
 	CHECK(move_find(arbiter, &asker, LATER, MOVE_STEPS, &set) == 0);
 	CHECK(set.steps >= REQUEST_WANTS * gang_steps(arbiter, &large) && set.steps <= MOVE_STEPS);
 
@@ -551,6 +555,7 @@ TEST(a_search_places_a_request_as_often_as_its_steps_allow)
 	CHECK(gang_steps(arbiter, &large) > MOVE_STEPS / 4);
 	CHECK(move_find(arbiter, &asker, LATER, MOVE_STEPS, &set) == 0);
 	CHECK(set.steps <= MOVE_STEPS && set.steps + gang_steps(arbiter, &large) > MOVE_STEPS);
+	lease_free(lease);
 	arbiter_free(arbiter);
 }
 
