@@ -18,7 +18,7 @@ size_t text_character_length(const char *text);
 bool text_printable(const char *text); /* UTF-8 without control characters */
 
 /* Copies text to buf with '?' for each byte that is not part of a printable character, and
- * truncates it between characters. Returns buf. */
+ * truncates it between characters. text may be buf. Returns buf. */
 const char *text_clean(char *buf, size_t size, const char *text);
 
 /* The index of a word in words (NULL-terminated); -EINVAL: it is not there. */

@@ -14,6 +14,7 @@
 
 #include "core/decide/borrow.h"
 #include "core/decide/exclusive.h"
+#include "util/text.h"
 
 #define NAMED 3U /* leases in a reason */
 #define TEXT 512U
@@ -83,7 +84,7 @@ void reason_awaits(struct arbiter *arbiter, struct lease *lease, const struct le
 				 disturbed->processes[0].command);
 		snprintf(text, TEXT, "waits for %s%s", wait, who);
 	}
-	if (strcmp(lease->reason, lease_cut_reason(now, text)) == 0)
+	if (strcmp(lease->reason, text_clean(now, sizeof(now), text)) == 0)
 		return;
 	memcpy(lease->reason, now, sizeof(now));
 	ledger_touch(arbiter, lease, TOUCH_CHANGED);
@@ -193,5 +194,5 @@ const char *arbiter_reason(const struct arbiter *arbiter, const struct lease *le
 
 	for (size_t i = 0; i < ARRAY_SIZE(sentences) && !text[0]; i++)
 		sentences[i](arbiter, lease, text, sizeof(text));
-	return lease_cut_reason(buf, text);
+	return text_clean(buf, REQUEST_TEXT, text);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/policy/request.h"
+#include "util/text.h"
 
 int lease_new(struct lease **ret)
 {
@@ -236,26 +237,13 @@ int lease_next_version(const struct lease *lease, size_t n_partitions, struct le
 	return 0;
 }
 
-const char *lease_cut_reason(char ret[static REQUEST_TEXT], const char *text)
-{
-	size_t n = strnlen(text, REQUEST_TEXT);
-
-	if (n == REQUEST_TEXT)
-		do
-			n--;
-		while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80);
-	memmove(ret, text, n);
-	memset(ret + n, 0, REQUEST_TEXT - n);
-	return ret;
-}
-
 void lease_set_ending(struct lease *lease, enum result_kind cause, const char *reason)
 {
 	lease->lend.idle |= lease->state == STATE_INACTIVE || lease->state == STATE_ACTIVATING;
 	lease->lend.give_up_usec = UINT64_MAX;
 	lease->state = STATE_ENDING;
 	lease->cause = cause;
-	lease_cut_reason(lease->reason, reason);
+	text_clean(lease->reason, sizeof(lease->reason), reason);
 }
 
 void lease_set_refusal(struct lease *lease, const struct refusal *refusal)
@@ -268,7 +256,7 @@ void lease_set_refusal(struct lease *lease, const struct refusal *refusal)
 		*lease->refusal = *refusal;
 	refusal_wait(refusal, wait);
 	snprintf(text, sizeof(text), "waits for %s", wait);
-	lease_cut_reason(lease->reason, text);
+	text_clean(lease->reason, sizeof(lease->reason), text);
 }
 
 const struct refusal *lease_refusal(const struct lease *lease)

@@ -427,10 +427,6 @@ unsigned lease_drifts(const struct lease *lease);
  * for lack of room. */
 bool lease_was_revoked(const struct lease *lease);
 
-/* Copies a reason, which may be ret itself; a longer one is cut between two UTF-8 characters, as the bus
- * requires. Returns ret. */
-const char *lease_cut_reason(char ret[static REQUEST_TEXT], const char *text);
-
 /* The state ending, with its cause and reason; changes no other lease and no GPU. */
 void lease_set_ending(struct lease *lease, enum result_kind cause, const char *reason);
 

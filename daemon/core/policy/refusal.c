@@ -130,8 +130,13 @@ static void put(struct text *text, const char *format, ...)
 	va_start(args, format);
 	n = vsnprintf(text->buf + text->used, REFUSAL_TEXT - text->used, format, args);
 	va_end(args);
-	if (n > 0)
-		text->used = min_u((unsigned)(text->used + (size_t)n), REFUSAL_TEXT - 1);
+	if (n <= 0)
+		return;
+	text->used += (size_t)n;
+	if (text->used < REFUSAL_TEXT)
+		return;
+	text_clean(text->buf, REFUSAL_TEXT, text->buf); /* no half of a character */
+	text->used = REFUSAL_TEXT - 1;
 }
 
 /* "alice", or "uid 1000" if nobody names users here. */

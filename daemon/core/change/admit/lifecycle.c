@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/policy/request.h"
+#include "util/text.h"
 
 void arbiter_end(struct arbiter *arbiter, struct lease *lease, enum result_kind cause,
 		 const char *reason)
@@ -176,7 +177,7 @@ void lifecycle_revoke(struct arbiter *arbiter, struct lease *lease, uint64_t dea
 	lease->deadline_usec = lease->enforce.due_usec = deadline_usec;
 	lease->lend.give_up_usec = UINT64_MAX;
 	lease->enforce.step = ENFORCE_STEP_NONE;
-	lease_cut_reason(lease->reason, reason);
+	text_clean(lease->reason, sizeof(lease->reason), reason);
 	ledger_touch(arbiter, lease, TOUCH_CHANGED);
 }
 

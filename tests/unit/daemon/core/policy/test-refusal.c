@@ -5,6 +5,7 @@
 #include "core/policy/refusal.h"
 
 #include "check.h"
+#include "util/text.h"
 
 static bool is(const char *text, const char *wanted)
 {
@@ -196,6 +197,25 @@ TEST(names_are_read_back)
 	for (int i = 0; i < RESOURCES; i++)
 		CHECK(resource_from_name(resource_name((enum resource)i)) == i);
 	CHECK(reason_from_name("bandwidth") < 0 && resource_from_name("bandwidth") < 0);
+}
+
+/* A command is bytes of the program's choice, and a sentence that is too long ends in one of them. */
+TEST(sentence_that_is_cut_has_no_half_of_a_character)
+{
+	struct refusal refusal = refusal_of(REASON_UNMASKED, RESOURCE_CUS, 60, 0, 60);
+	const struct unmanaged_process process = { .pid = 4711,
+						   .command = "\u20ac\u20ac\u20ac\u20ac\u20ac" };
+	char line[REFUSAL_TEXT];
+
+	for (unsigned i = 0; i < 3; i++)
+		refusal_add_process(&refusal, &process);
+	for (size_t n = 1; n + 3 < sizeof(refusal.preempt); n++) {
+		memset(refusal.preempt, 'a', n);
+		memcpy(refusal.preempt + n, "\u20ac", 4);
+		refusal_line(&refusal, NULL, line);
+		CHECK(text_printable(line));
+	}
+	CHECK(strlen(line) == sizeof(line) - 1);
 }
 
 TEST(a_refusal_for_graphics_names_the_processes_that_draw)
