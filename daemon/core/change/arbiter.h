@@ -326,6 +326,9 @@ bool wait_begins_elsewhere(struct arbiter *arbiter, struct lease *lease);
 int wait_plan_moves(struct arbiter *arbiter, struct lease *waiting, uint64_t now_usec,
 		    struct move_set *ret);
 
+/* What leases did for the waiting lease was in vain, or others may move now: searches again, if it is time. */
+void wait_search_again(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec);
+
 /* Ends waiting and activating leases that were not granted by their deadline. */
 void arbiter_expire(struct arbiter *arbiter, uint64_t now_usec);
 

@@ -197,6 +197,7 @@ struct lease {
 		uint64_t preempts; /* GPUs where leases are revoked for it (bits): it bars them */
 		uint64_t
 			moves_usec; /* until then none is revoked for it, as leases move; 0: none */
+		uint64_t search_usec; /* then leases are searched again that make room; 0: not */
 	} wait;
 
 	uint64_t revoked_for; /* the waiting lease that it is revoked for; 0: none */

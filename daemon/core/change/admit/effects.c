@@ -241,15 +241,13 @@ static bool pass(struct play *play)
 		if (there->gpus[i].lend.grow_usec > 0)
 			next = min_u64(next, there->gpus[i].lend.grow_usec);
 	}
-	if (waiting && waiting->wait.moves_usec > 0)
-		next = min_u64(next, waiting->wait.moves_usec);
+	if (waiting && waiting->wait.search_usec > 0)
+		next = min_u64(next, waiting->wait.search_usec);
 	if (next == UINT64_MAX)
 		return false;
 	play->now_usec = max_u64(play->now_usec, next);
-	if (waiting && waiting->wait.moves_usec <= play->now_usec) {
-		waiting->wait.moves_usec = 0; /* leases moved in vain */
-		ledger_examine_again(there, UINT64_MAX);
-	}
+	if (waiting)
+		wait_search_again(there, waiting, play->now_usec);
 	return true;
 }
 
@@ -394,7 +392,8 @@ int arbiter_plan_moved(const struct arbiter *arbiter, const struct caller *calle
 	int r = plan_new(arbiter, caller, request, true, ret, result);
 
 	if (r >= 0 && (*ret)->state == STATE_WAITING)
-		(*ret)->wait.moves_usec = now_usec + arbiter->settings->activate_grace_usec;
+		(*ret)->wait.moves_usec = (*ret)->wait.search_usec =
+			now_usec + arbiter->settings->activate_grace_usec;
 	return r;
 }
 

@@ -77,7 +77,8 @@ static void note_change(struct arbiter *arbiter, const struct lease *lease, cons
 }
 
 /* It is granted, and passes the leases that rank before it. */
-static void note_granted(struct arbiter *arbiter, const struct lease *lease, const struct rank *rank)
+static void note_granted(struct arbiter *arbiter, const struct lease *lease,
+			 const struct rank *rank)
 {
 	queue_pass(arbiter, lease, lease_gpus(lease), rank);
 	ledger_grow(arbiter, lease_gpus(lease));
@@ -180,8 +181,8 @@ uint64_t arbiter_next_deadline(const struct arbiter *arbiter)
 		const struct lease *lease = arbiter->waiting[i];
 
 		next = min_u64(next, lease->deadline_usec);
-		if (lease->wait.moves_usec)
-			next = min_u64(next, lease->wait.moves_usec);
+		if (lease->wait.search_usec)
+			next = min_u64(next, lease->wait.search_usec);
 	}
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		next = min_u64(next, next_of_lease(arbiter, arbiter->leases[i]));

@@ -323,11 +323,10 @@ static int make_granted(const struct arbiter *arbiter, const struct lease *lease
 		return r;
 	next->lend.give_up_usec = lease->deadline_usec;
 	next->deadline_usec = UINT64_MAX;
-	next->wait.candidates = 0;
-	next->wait.passed = 0;
-	next->wait.over_quota = next->wait.may_bar = false;
-	next->wait.preempts = 0;
-	next->wait.moves_usec = 0;
+	memset(&next->wait, 0, sizeof(next->wait));
+	next->wait.turn = lease->wait.turn;
+	next->wait.examined = lease->wait.examined;
+	next->wait.steps = lease->wait.steps;
 	r = plan_grant(arbiter, next, partitions);
 	if (r < 0)
 		return r;
@@ -445,10 +444,7 @@ void arbiter_expire(struct arbiter *arbiter, uint64_t now_usec)
 		struct lease *lease = arbiter->waiting[i];
 		char wait[REFUSAL_TEXT], reason[REFUSAL_TEXT + 64];
 
-		if (lease->wait.moves_usec && lease->wait.moves_usec <= now_usec) {
-			set_moves_usec(arbiter, lease, 0);
-			ledger_examine_again(arbiter, lease->wait.candidates);
-		}
+		wait_search_again(arbiter, lease, now_usec);
 		if (lease->deadline_usec > now_usec)
 			continue;
 		refusal_wait(lease_refusal(lease), wait);
@@ -500,20 +496,48 @@ static bool is_searched(const struct arbiter *arbiter, const struct lease *lease
 	       !other->wait.moves_usec;
 }
 
+/* When a lease on a GPU that the waiting lease could use may move again; 0: each may, or never. */
+static uint64_t rested_at(const struct arbiter *arbiter, const struct lease *waiting,
+			  uint64_t now_usec)
+{
+	uint64_t interval = arbiter->settings->activate_min_interval_usec, next = UINT64_MAX;
+
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+
+		if (lease->lend.moves > 0 && lease->lend.moved_usec + interval > now_usec &&
+		    (lease_gpus(lease) & waiting->wait.candidates))
+			next = min_u64(next, lease->lend.moved_usec + interval);
+	}
+	return next < UINT64_MAX ? next : 0;
+}
+
+void wait_search_again(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec)
+{
+	if (lease->wait.search_usec == 0 || lease->wait.search_usec > now_usec)
+		return;
+	set_moves_usec(arbiter, lease, 0);
+	lease->wait.search_usec = 0;
+	lease->wait.searched = 0;
+}
+
 int wait_plan_moves(struct arbiter *arbiter, struct lease *waiting, uint64_t now_usec,
 		    struct move_set *ret)
 {
 	const struct asker asker = { waiting, waiting->request };
 	unsigned free[REQUEST_WANTS];
-	bool found;
+	bool found, lacks;
 
 	/* It is examined again when they are acknowledged, or at moves_usec. */
 	if (waiting->wait.moves_usec > now_usec && any_moves(arbiter, waiting))
 		return -EAGAIN;
 	count_free(arbiter, free);
-	found = !lacks_cus(arbiter, waiting, free) && !is_searched(arbiter, waiting) &&
+	lacks = lacks_cus(arbiter, waiting, free);
+	found = !lacks && !is_searched(arbiter, waiting) &&
 		move_find(arbiter, &asker, now_usec, MOVE_STEPS, ret) > 0;
 	set_moves_usec(arbiter, waiting,
 		       found ? now_usec + arbiter->settings->activate_grace_usec : 0);
+	waiting->wait.search_usec = found || lacks ? waiting->wait.moves_usec
+						   : rested_at(arbiter, waiting, now_usec);
 	return found;
 }

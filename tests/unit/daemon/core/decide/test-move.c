@@ -387,6 +387,33 @@ static int chain_go_on(struct chain *chain, uint64_t now)
 	return 1;
 }
 
+/* Each lease has moved just now. */
+TEST(waiting_lease_has_moves_when_the_leases_have_rested)
+{
+	_cleanup_(scene_done) struct scene s = scene_of(1);
+	struct request request = engines_request(1);
+	const uint64_t rested = LATER + s.arbiter->settings->activate_min_interval_usec;
+	struct lease *leases[4], *waiting, *next;
+	struct move_set set;
+
+	scatter(&s, leases);
+	for (size_t i = 0; i < 4; i++) {
+		leases[i]->lend.moves = 1;
+		leases[i]->lend.moved_usec = LATER;
+	}
+	acknowledge(&s, LATER);
+	request.wait_usec = 60000000;
+	waiting = reserve(s.arbiter, VR, &request, &s.result);
+	CHECK(waiting && waiting->state == STATE_WAITING);
+	ledger_examine_again(s.arbiter, UINT64_MAX);
+	CHECK(arbiter_plan_next(s.arbiter, &next) == 0 && make_room(s.arbiter, LATER, &set) == 0);
+	CHECK(arbiter_next_deadline(s.arbiter) == rested);
+	waiting->deadline_usec = UINT64_MAX;
+	arbiter_expire(s.arbiter, rested);
+	CHECK(make_room(s.arbiter, rested, &set) == 1 && set.n == 1);
+	move_set_done(&set);
+}
+
 TEST(a_lease_moves_to_cus_that_another_lease_leaves_first)
 {
 	struct caller vr = caller_of(VR);
