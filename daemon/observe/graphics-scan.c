@@ -111,7 +111,7 @@ static void fail(struct daemon *daemon, const char *why)
 	daemon->graphics->fails = true;
 	daemon->graphics->last->n = 0;
 	daemon->graphics->observed_usec = 0;
-	arbiter_clients_unknown(daemon->arbiter);
+	arbiter_observe_clients(daemon->arbiter, NULL, 0, 0, false);
 }
 
 static void tell_late(struct daemon *daemon, const struct drm_scan *scan)

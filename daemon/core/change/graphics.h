@@ -17,7 +17,7 @@ struct observed_client {
 /*
  * Takes one observation of all DRM clients. elapsed_usec: the time since the observation before; 0:
  * there was none. complete: no process was left out; else a GPU where no process draws is as one
- * that was not observed. A waiting lease is tried again on a GPU where the last process has stopped to
+ * that was not observed, with n 0 every GPU. A waiting lease is tried again on a GPU where the last process has stopped to
  * draw.
  */
 void arbiter_observe_clients(struct arbiter *arbiter, const struct observed_client *rows, size_t n,
@@ -35,6 +35,3 @@ bool arbiter_has_user_queues(const struct arbiter *arbiter);
 /* Takes one count. On a device that is not in it, it is unknown whether there are some. */
 void arbiter_count_user_queues(struct arbiter *arbiter, const struct observed_user_queues *rows,
 			       size_t n);
-
-/* DRM clients cannot be observed: it is unknown on every GPU whether a process draws. */
-void arbiter_clients_unknown(struct arbiter *arbiter);

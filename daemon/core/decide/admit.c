@@ -120,19 +120,9 @@ static void available(const struct candidate *a, enum lease_class lease_class,
 	cuset_remove(ret, &kept);
 }
 
-static struct disturbed disturbed(const struct candidate *a)
+static void find_outside(struct candidate *a, const struct partition *p)
 {
-	const struct admit_context *context = a->admit_context;
-
-	return (struct disturbed){ context->class, context->self, context->pid, context->uid };
-}
-
-static void find_outside(struct candidate *a)
-{
-	const struct disturbed self = disturbed(a);
-
-	disturbance_find_cus(a->admit_context->arbiter, a->index, &self, a->want->isolation,
-			     a->admit_context->alone, &a->outside);
+	disturbance_find_cus(a->admit_context->arbiter, a->admit_context->self, p, &a->outside);
 	if (a->had) /* what it has, it keeps */
 		cuset_remove(&a->outside, partition_claim(a->had));
 }
@@ -153,7 +143,7 @@ static unsigned free_base(const struct candidate *a)
 /* CUs asked that a best-effort lease never returns, for max-fixed-cus. */
 static uint64_t fixed_cus(const struct candidate *a)
 {
-	if (a->admit_context->class != CLASS_BESTEFFORT)
+	if (a->admit_context->self->class != CLASS_BESTEFFORT)
 		return 0;
 	return beyond(a->admit_context->adaptable ? want_least_cus(a->want, a->aim) : a->aim,
 		      free_base(a));
@@ -199,7 +189,7 @@ static unsigned limit_cus(const struct candidate *a)
 	unsigned uncounted = free_base(a), fixed;
 
 	limit = limit_by(a, &tenant->max_cus, held_cus(a), limit);
-	if (a->admit_context->class != CLASS_BESTEFFORT)
+	if (a->admit_context->self->class != CLASS_BESTEFFORT)
 		return limit;
 	fixed = limit_by(a, &tenant->max_fixed_cus, a->held.fixed_cus, UINT32_MAX - uncounted);
 	return min_u(limit, fixed + uncounted);
@@ -220,7 +210,7 @@ static void prepare(const struct candidate *a, struct place_request *ret)
 {
 	const struct admit_context *admit_context = a->admit_context;
 	const struct want *want = a->want;
-	bool realtime = admit_context->class == CLASS_REALTIME;
+	bool realtime = admit_context->self->class == CLASS_REALTIME;
 	struct cuset own;
 
 	*ret = (struct place_request){
@@ -247,7 +237,8 @@ static void prepare(const struct candidate *a, struct place_request *ret)
 		/* A claim closes its engines to requests for whole ones. */
 		ret->closed |= cuset_engines(&a->gpu->taken) | cuset_engines(&a->gpu->shared);
 	}
-	available(a, admit_context->class, want->isolation, admit_context->alone, &ret->avail);
+	available(a, admit_context->self->class, want->isolation, admit_context->alone,
+		  &ret->avail);
 	if (admit_context->previous && admit_context->adaptable) { /* it cannot reclaim CUs */
 		struct cuset borrowed;
 
@@ -367,7 +358,7 @@ static enum outcome refuse_cus(struct candidate *a, const struct place_request *
 	refusal_set_fits(a->refusal, RESOURCE_CUS, miss->below, miss->above);
 	if (engines < a->want->shader_engines)
 		return refuse_engines(a, request, engines, outcome);
-	if (a->admit_context->class == CLASS_REALTIME && outcome == OUTCOME_NOT_NOW &&
+	if (a->admit_context->self->class == CLASS_REALTIME && outcome == OUTCOME_NOT_NOW &&
 	    fits_without_engines(a, request))
 		return refuse(a, outcome,
 			      of_engines(a, REASON_SHADER_ENGINES, engines_for(a), engines));
@@ -446,7 +437,6 @@ static bool refuse_outside(struct candidate *a)
 {
 	struct candidate open = *a;
 	struct place_request request;
-	const struct disturbed self = disturbed(a);
 	unsigned free;
 
 	if (cuset_empty(&a->outside))
@@ -458,7 +448,8 @@ static bool refuse_outside(struct candidate *a)
 	if (!place_fits(&a->gpu->info.geometry, &request))
 		return false;
 	forget_facts(a->refusal);
-	cover_name(a->admit_context->arbiter, a->index, &self, &a->gpu->all, a->refusal);
+	cover_name(a->admit_context->arbiter, a->index, a->admit_context->self, &a->gpu->all,
+		   a->refusal);
 	refuse(a, OUTCOME_NOT_NOW, of_cus(a, REASON_UNMASKED, a->aim, free));
 	return true;
 }
@@ -587,7 +578,7 @@ static bool may_oversubscribe_ever(const struct candidate *a)
 	const uint64_t *kept = a->floor ? a->floor->ever.of : NULL;
 
 	return a->admit_context->arbiter->settings->oversubscribe_besteffort &&
-	       a->admit_context->class == CLASS_BESTEFFORT &&
+	       a->admit_context->self->class == CLASS_BESTEFFORT &&
 	       !(kept && (kept[RESOURCE_QUEUES] || kept[RESOURCE_PROCESSES]));
 }
 
@@ -737,8 +728,10 @@ static enum outcome admit_gpu(struct candidate *a)
 static bool is_barred(const struct candidate *a)
 {
 	const struct admit_context *context = a->admit_context;
-	const struct rank rank = { context->class, context->turn, context->id };
+	struct rank rank = lease_rank(context->self);
 
+	if (context->previous) /* a lease that is resized, behind all of its class */
+		rank.turn = UINT64_MAX;
 	return a->gpu->barrier.rank.id && queue_before(&a->gpu->barrier.rank, &rank);
 }
 
@@ -774,9 +767,9 @@ static enum outcome admit_exclusive(struct candidate *a)
 
 static enum outcome admit_graphics(struct candidate *a)
 {
-	const struct disturbed self = disturbed(a);
+	const struct admit_context *context = a->admit_context;
 
-	if (a->had || !disturbance_draws(a->admit_context->arbiter, a->index, &self, a->refusal))
+	if (a->had || !disturbance_draws(context->arbiter, a->index, context->self, a->refusal))
 		return OUTCOME_FITS;
 	return refuse(a, OUTCOME_NOT_NOW, (struct shortage){ .reason = REASON_GRAPHICS });
 }
@@ -911,8 +904,8 @@ enum outcome admit(const struct admit_context *admit_context, const struct want 
 		if (outcome != OUTCOME_FITS)
 			return outcome;
 	}
-	find_outside(&a);
 	fill(&a, &partition);
+	find_outside(&a, &partition);
 	outcome = admit_cus(&a, &partition);
 	if (outcome == OUTCOME_FITS)
 		*ret = partition;

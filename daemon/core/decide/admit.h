@@ -21,12 +21,9 @@ enum outcome {
 struct admit_context {
 	const struct arbiter *arbiter;
 	const struct tenant *tenant;
-	enum lease_class class;
-	uint64_t turn, id; /* its rank among the waiting leases of its class */
-	uid_t uid;
-	pid_t pid;                    /* of the owner; 0: unknown */
+	uid_t uid;                    /* whose quota counts */
+	const struct lease *self;     /* the lease that is resized, or that waits, or would */
 	const struct lease *previous; /* the lease that is resized; else NULL */
-	const struct lease *self;     /* the lease that is resized or waits; NULL: a new one */
 
 	/* Set by gang_assign(). */
 	bool alone;                 /* no other lease in its shader engines */

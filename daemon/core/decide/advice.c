@@ -196,8 +196,7 @@ static bool counts_for_quota(const struct search *search, const struct lease *le
 {
 	const struct tenant *tenant = tenant_named(search->arbiter->settings, lease->tenant);
 
-	return lease->owner == search->lease->owner &&
-	       strcmp(lease->tenant, search->lease->tenant) == 0 && tenant &&
+	return lease_same_account(lease, search->lease) && tenant &&
 	       (tenant->max_leases.kind != LIMIT_NONE || tenant->max_gpus.kind != LIMIT_NONE);
 }
 

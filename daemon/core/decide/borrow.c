@@ -50,7 +50,7 @@ void borrow_others(const struct arbiter *arbiter, unsigned gpu, const struct lea
 void borrow_all(const struct arbiter *arbiter, unsigned what,
 		struct cuset ret[static REQUEST_WANTS])
 {
-	memset(ret, 0, REQUEST_WANTS * sizeof(*ret));
+	memset(ret, 0, arbiter->n_gpus * sizeof(*ret));
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		for (size_t j = 0; j < arbiter->leases[i]->n_partitions; j++) {
 			const struct partition *p = &arbiter->leases[i]->partitions[j];

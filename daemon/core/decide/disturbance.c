@@ -5,21 +5,20 @@
 
 #include "core/ledger/lease.h"
 
-bool disturbance_excludes(enum lease_class class, enum isolation isolation, bool alone)
+bool disturbance_excludes(enum lease_class class, const struct partition *p)
 {
-	return (class == CLASS_REALTIME && isolation == ISOLATION_SHADER_ENGINE) || alone;
+	return (class == CLASS_REALTIME && p->isolation == ISOLATION_SHADER_ENGINE) || p->alone;
 }
 
-void disturbance_find_cus(const struct arbiter *arbiter, unsigned gpu,
-			  const struct disturbed *disturbed, enum isolation isolation, bool alone,
-			  struct cuset *ret)
+void disturbance_find_cus(const struct arbiter *arbiter, const struct lease *lease,
+			  const struct partition *p, struct cuset *ret)
 {
 	memset(ret, 0, sizeof(*ret));
-	if (disturbed->class == CLASS_BESTEFFORT)
+	if (lease->class == CLASS_BESTEFFORT)
 		return;
-	cover_outside(arbiter, gpu, disturbed, ret);
-	if (disturbance_excludes(disturbed->class, isolation, alone))
-		gpu_add_engines(&arbiter->gpus[gpu], ret);
+	cover_outside(arbiter, p->gpu, lease, ret);
+	if (disturbance_excludes(lease->class, p))
+		gpu_add_engines(&arbiter->gpus[p->gpu], ret);
 }
 
 /* Policy has no say: a queue that computes without a mask for as long as it likes is not a frame. */
@@ -32,14 +31,14 @@ static bool has_user_queues(const struct gpu *gpu, struct refusal *refusal)
 }
 
 /* Work of the graphics driver has no CU mask: it runs on the CUs of every lease. */
-bool disturbance_draws(const struct arbiter *arbiter, unsigned gpu,
-		       const struct disturbed *disturbed, struct refusal *refusal)
+bool disturbance_draws(const struct arbiter *arbiter, unsigned gpu, const struct lease *lease,
+		       struct refusal *refusal)
 {
 	const struct gpu_graphics *graphics = &arbiter->gpus[gpu].graphics;
 
-	if (disturbed->class == CLASS_REALTIME && has_user_queues(&arbiter->gpus[gpu], refusal))
+	if (lease->class == CLASS_REALTIME && has_user_queues(&arbiter->gpus[gpu], refusal))
 		return true;
-	if (disturbed->class != CLASS_REALTIME || arbiter->gpus[gpu].info.kfd_gpu_id == 0 ||
+	if (lease->class != CLASS_REALTIME || arbiter->gpus[gpu].info.kfd_gpu_id == 0 ||
 	    arbiter->settings->graphics != GRAPHICS_REFUSE_REALTIME)
 		return false;
 	for (size_t i = 0; i < graphics->n_clients; i++) {
@@ -47,7 +46,7 @@ bool disturbance_draws(const struct arbiter *arbiter, unsigned gpu,
 		struct unmanaged_process process = { .pid = client->pid, .uid = client->uid };
 
 		if (!client->draws ||
-		    disturbed_has(arbiter, disturbed, client->lease, client->pid, client->uid))
+		    cover_is_own(arbiter, lease, client->lease, client->pid, client->uid))
 			continue;
 		memcpy(process.command, client->command, sizeof(process.command));
 		refusal_add_process(refusal, &process);
@@ -58,16 +57,14 @@ bool disturbance_draws(const struct arbiter *arbiter, unsigned gpu,
 bool disturbance_refuses(const struct arbiter *arbiter, const struct lease *lease,
 			 const struct partition *partition, struct refusal *refusal)
 {
-	const struct disturbed disturbed = { lease->class, lease, lease->pid, lease->owner };
 	const struct gpu *gpu = &arbiter->gpus[partition->gpu];
 	struct cuset needed = *partition_claim(partition), outside, left;
 
 	*refusal = (struct refusal){ .reason = REASON_GRAPHICS, .retry = true };
 	memcpy(refusal->gpu, gpu->info.name, sizeof(refusal->gpu));
-	if (disturbance_draws(arbiter, partition->gpu, &disturbed, refusal))
+	if (disturbance_draws(arbiter, partition->gpu, lease, refusal))
 		return true;
-	disturbance_find_cus(arbiter, partition->gpu, &disturbed, partition->isolation,
-			     partition->alone, &outside);
+	disturbance_find_cus(arbiter, lease, partition, &outside);
 	if (!cuset_overlap(&needed, &outside))
 		return false;
 	left = needed;
@@ -77,8 +74,8 @@ bool disturbance_refuses(const struct arbiter *arbiter, const struct lease *leas
 	refusal->asked = cuset_count(&needed);
 	refusal->free = cuset_count(&left);
 	refusal->total = gpu->cus;
-	if (disturbance_excludes(lease->class, partition->isolation, partition->alone))
+	if (disturbance_excludes(lease->class, partition))
 		gpu_add_engines(gpu, &needed);
-	cover_name(arbiter, partition->gpu, &disturbed, &needed, refusal);
+	cover_name(arbiter, partition->gpu, lease, &needed, refusal);
 	return true;
 }

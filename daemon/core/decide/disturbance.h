@@ -11,18 +11,17 @@
 #include "core/ledger/ledger.h"
 
 /* Does a lease keep all others off the shader engines that it uses? */
-bool disturbance_excludes(enum lease_class class, enum isolation isolation, bool alone);
+bool disturbance_excludes(enum lease_class class, const struct partition *p);
 
-/* The CUs of a GPU that it may not have because queues cover them: for a realtime lease with all CUs
- * of their engines, unless it shares engines. */
-void disturbance_find_cus(const struct arbiter *arbiter, unsigned gpu,
-			  const struct disturbed *disturbed, enum isolation isolation, bool alone,
-			  struct cuset *ret);
+/* The CUs of a GPU that such a partition of the lease may not have because queues cover them: for a realtime lease
+ * with all CUs of their engines, unless it shares engines. */
+void disturbance_find_cus(const struct arbiter *arbiter, const struct lease *lease,
+			  const struct partition *p, struct cuset *ret);
 
 /* Does policy refuse it the GPU because of processes that draw? Names them in the refusal. User queues of the graphics
  * driver that compute refuse it to realtime leases in any case, and so does their number if it is unknown. */
-bool disturbance_draws(const struct arbiter *arbiter, unsigned gpu,
-		       const struct disturbed *disturbed, struct refusal *refusal);
+bool disturbance_draws(const struct arbiter *arbiter, unsigned gpu, const struct lease *lease,
+		       struct refusal *refusal);
 
 /* Does either disturb a partition that the lease has? Then *refusal says what and who. */
 bool disturbance_refuses(const struct arbiter *arbiter, const struct lease *lease,

@@ -574,11 +574,11 @@ static int init(struct gang *gang, const struct admit_context *admit_context,
 	gang->context = *admit_context;
 	/* A lease keeps its terms when it is resized. */
 	gang->context.alone = previous ? previous->partitions[0].alone
-				       : admit_context->class == CLASS_REALTIME &&
+				       : admit_context->self->class == CLASS_REALTIME &&
 						 admit_context->tenant->alone;
 	gang->context.exclusive = previous ? previous->partitions[0].exclusive
 					   : exclusive_asked(admit_context->tenant,
-							     admit_context->class, request);
+							     admit_context->self->class, request);
 	gang->context.inactive = request->start_inactive;
 	gang->context.adaptable = request->adaptable;
 	gang->request = request;

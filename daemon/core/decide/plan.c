@@ -92,11 +92,6 @@ static int too_many_leases(const struct tenant *tenant, uid_t uid, const char *k
 	return result_refuse_all(result, RESULT_QUOTA_EXCEEDED, &refusal);
 }
 
-static bool is_same_account(const struct lease *a, const struct lease *b)
-{
-	return a->owner == b->owner && strcmp(a->tenant, b->tenant) == 0;
-}
-
 /* May there be one more lease, this one? */
 static int check_counts(const struct arbiter *arbiter, const struct lease *lease,
 			struct result *result)
@@ -114,7 +109,7 @@ static int check_counts(const struct arbiter *arbiter, const struct lease *lease
 				  settings->max_leases);
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		of_user += arbiter->leases[i]->owner == lease->owner;
-		of_tenant += is_same_account(arbiter->leases[i], lease);
+		of_tenant += lease_same_account(arbiter->leases[i], lease);
 	}
 	if (of_user >= settings->max_leases_per_user)
 		return result_set(result, RESULT_TOO_MANY_LEASES,
@@ -133,7 +128,7 @@ static int check_waiting(const struct arbiter *arbiter, const struct lease *leas
 	uint64_t max = limit_of(&tenant->max_waiting, 100), n = 0;
 
 	for (size_t i = 0; i < arbiter->n_waiting; i++)
-		n += is_same_account(arbiter->waiting[i], lease);
+		n += lease_same_account(arbiter->waiting[i], lease);
 	if (lease->request->wait_usec == 0 || n < max)
 		return 0;
 	result_done(result);
@@ -199,13 +194,7 @@ int plan_waiting(const struct arbiter *arbiter, const struct lease *lease, uid_t
 		 const struct request *request, struct partition *partitions,
 		 uint64_t *ret_candidates, struct result *result)
 {
-	struct admit_context admit_context = { .arbiter = arbiter,
-					       .class = lease->class,
-					       .turn = lease->wait.turn,
-					       .id = lease->id,
-					       .uid = holder,
-					       .self = lease,
-					       .pid = lease->pid };
+	struct admit_context admit_context = { .arbiter = arbiter, .uid = holder, .self = lease };
 	struct request complete;
 	int r;
 
@@ -326,21 +315,14 @@ static void keep_bounds(const struct partition *p, struct want *want)
 		want->cus_min = min_u(base, want->cus);
 }
 
-/* Shares become numbers: the GPU is known. */
-static int resolve_percent(const struct arbiter *arbiter, const struct partition *p,
-			   struct want *want, size_t i, struct result *result)
+/* Shares become numbers: the GPU is known. One of less than a CU stays: admit() refuses it. */
+static void resolve_percent(unsigned cus, struct want *want)
 {
-	unsigned percent = want->cus_percent, cus = arbiter->gpus[p->gpu].cus;
-	struct want asked = *want;
+	struct want whole;
 
-	if (!want_has_percent(want))
-		return 0;
-	want_resolve_percent(&asked, cus, want);
-	if (percent == 0 || want->cus > 0)
-		return 0;
-	return result_set(result, RESULT_INVALID_REQUEST,
-			  "want %zu: cus-percent %u: %u%% of %u CUs is less than one CU", i,
-			  percent, percent, cus);
+	want_resolve_percent(want, cus, &whole);
+	if (want->cus_percent == 0 || whole.cus > 0)
+		*want = whole;
 }
 
 /* The wants of a resize belong to the partitions in their order; gpu "any" is the partition's GPU. */
@@ -366,9 +348,7 @@ static int fit_wants(const struct arbiter *arbiter, const struct lease *lease,
 				"its GPUs",
 				i + 1, gpu, has);
 		memcpy(gpu, has, GPU_NAME_MAX);
-		if (resolve_percent(arbiter, &lease->partitions[i], &request->wants[i], i + 1,
-				    result) < 0)
-			return -EINVAL;
+		resolve_percent(arbiter->gpus[lease->partitions[i].gpu].cus, &request->wants[i]);
 		/* CUs that it gives up stay charged for a while, with the isolation they had. */
 		if (*isolation != ISOLATION_DEFAULT && *isolation != lease->partitions[i].isolation)
 			return result_set(result, RESULT_INVALID_REQUEST,
@@ -376,7 +356,7 @@ static int fit_wants(const struct arbiter *arbiter, const struct lease *lease,
 					  i + 1, isolation_names[*isolation],
 					  isolation_names[lease->partitions[i].isolation]);
 		*isolation = lease->partitions[i].isolation;
-		if (lease->adaptable)
+		if (lease->adaptable && !want_has_percent(&request->wants[i]))
 			keep_bounds(&lease->partitions[i], &request->wants[i]);
 	}
 	request->adaptable = lease->adaptable;
@@ -438,9 +418,6 @@ static int assign_next(const struct arbiter *arbiter, const struct lease *lease,
 	struct arbiter without;
 	struct admit_context admit_context = { .arbiter = &without,
 					       .tenant = tenant,
-					       .class = lease->class,
-					       .turn = UINT64_MAX,
-					       .id = UINT64_MAX,
 					       .uid = lease->owner,
 					       .previous = lease,
 					       .self = lease };

@@ -16,12 +16,6 @@ unsigned share_weight(const struct arbiter *arbiter, const struct lease *lease)
 	return tenant_weight(tenant_named(arbiter->settings, lease->tenant));
 }
 
-/* Have they the same user and tenant: one account? */
-static bool is_same_account(const struct lease *a, const struct lease *b)
-{
-	return a->owner == b->owner && strcmp(a->tenant, b->tenant) == 0;
-}
-
 /* CUs that a fixed lease of the same user has, or takes back: its quota counts them already. */
 static void leave_fixed(const struct arbiter *arbiter, const struct lease *lease, unsigned gpu,
 			struct cuset *cus)
@@ -30,7 +24,7 @@ static void leave_fixed(const struct arbiter *arbiter, const struct lease *lease
 		const struct lease *other = arbiter->leases[i];
 		const struct partition *p = lease_partition_on(other, gpu);
 
-		if (p && !other->adaptable && is_same_account(other, lease))
+		if (p && !other->adaptable && lease_same_account(other, lease))
 			cuset_remove(cus, partition_claim(p));
 	}
 }
@@ -55,7 +49,7 @@ struct grower share_grower(const struct arbiter *arbiter, struct lease *lease, s
 
 bool share_quota_is_common(const struct grower *a, const struct grower *b)
 {
-	return a->quota < UINT_MAX && is_same_account(a->lease, b->lease);
+	return a->quota < UINT_MAX && lease_same_account(a->lease, b->lease);
 }
 
 /* Divides CUs among all growers: among accounts first, or among leases. of: only among the leases that have a quota
@@ -72,7 +66,7 @@ static void divide_among(const struct arbiter *arbiter, struct grower *growers, 
 			continue;
 		if (!of && !arbiter->settings->share_by_lease)
 			for (account = 0;
-			     !is_same_account(growers[account].lease, growers[i].lease);)
+			     !lease_same_account(growers[account].lease, growers[i].lease);)
 				account++;
 		terms[n_terms++] = (struct fluid_term){ .least = growers[i].base,
 							.most = growers[i].cap,

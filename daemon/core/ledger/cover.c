@@ -76,26 +76,24 @@ void cover_forget_gone(struct arbiter *arbiter)
 	arbiter->n_covers = n;
 }
 
-bool disturbed_has(const struct arbiter *arbiter, const struct disturbed *disturbed, uint64_t lease,
-		   pid_t pid, uid_t uid)
+bool cover_is_own(const struct arbiter *arbiter, const struct lease *self, uint64_t lease,
+		  pid_t pid, uid_t uid)
 {
-	const struct lease *self = disturbed->lease;
-
-	if (self && (lease == self->id || lease_is_delegated(self, pid)))
+	if (lease == self->id || lease_is_delegated(self, pid))
 		return true;
-	return (disturbed->pid == pid || (self && lease_is_bound(self, pid))) &&
-	       settings_same_user(arbiter->settings, uid, disturbed->uid);
+	return (self->pid == pid || lease_is_bound(self, pid)) &&
+	       settings_same_user(arbiter->settings, uid, self->owner);
 }
 
 static bool is_foreign(const struct arbiter *arbiter, const struct cover *cover, unsigned gpu,
-		       const struct disturbed *disturbed)
+		       const struct lease *self)
 {
 	return cover->gpu == gpu &&
-	       !disturbed_has(arbiter, disturbed, cover->lease, cover->pid, cover->uid) &&
+	       !cover_is_own(arbiter, self, cover->lease, cover->pid, cover->uid) &&
 	       cover_is_outside(arbiter, cover);
 }
 
-void cover_outside(const struct arbiter *arbiter, unsigned gpu, const struct disturbed *disturbed,
+void cover_outside(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
 		   struct cuset *ret)
 {
 	memset(ret, 0, sizeof(*ret));
@@ -104,7 +102,7 @@ void cover_outside(const struct arbiter *arbiter, unsigned gpu, const struct dis
 	for (size_t i = 0; i < arbiter->n_covers; i++) {
 		const struct cover *cover = &arbiter->covers[i];
 
-		if (is_foreign(arbiter, cover, gpu, disturbed))
+		if (is_foreign(arbiter, cover, gpu, self))
 			cuset_add(ret, &cover->outside);
 	}
 }
@@ -125,14 +123,13 @@ static void name(const struct cover *cover, struct refusal *refusal)
 	refusal_add_lease(refusal, cover->lease);
 }
 
-void cover_name(const struct arbiter *arbiter, unsigned gpu, const struct disturbed *disturbed,
+void cover_name(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
 		const struct cuset *over, struct refusal *refusal)
 {
 	for (size_t i = 0; i < arbiter->n_covers; i++) {
 		const struct cover *cover = &arbiter->covers[i];
 
-		if (is_foreign(arbiter, cover, gpu, disturbed) &&
-		    cuset_overlap(&cover->outside, over))
+		if (is_foreign(arbiter, cover, gpu, self) && cuset_overlap(&cover->outside, over))
 			name(cover, refusal);
 	}
 }

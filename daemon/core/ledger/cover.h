@@ -40,24 +40,16 @@ void cover_sum_up(struct arbiter *arbiter);
  * descriptors are not read again. */
 void cover_forget_gone(struct arbiter *arbiter);
 
-/* Whom a disturbance is judged for: its own processes do not disturb it. */
-struct disturbed {
-	enum lease_class class;
-	const struct lease *lease; /* NULL: a new one */
-	pid_t pid;                 /* of the owner; 0: unknown */
-	uid_t uid;
-};
+/* Is the process, which was attributed to a lease (0: none), one of this lease, which it does not disturb? Another
+ * process may have the pid by now: it counts with the user alone, except where root bound the process. */
+bool cover_is_own(const struct arbiter *arbiter, const struct lease *self, uint64_t lease,
+		  pid_t pid, uid_t uid);
 
-/* Is the process, which was attributed to a lease (0: none), one of its own? Another process may have the
- * pid by now: it counts with the user alone, except where root bound the process. */
-bool disturbed_has(const struct arbiter *arbiter, const struct disturbed *disturbed, uint64_t lease,
-		   pid_t pid, uid_t uid);
-
-/* The CUs of a GPU that queues of others cover outside their lease. */
-void cover_outside(const struct arbiter *arbiter, unsigned gpu, const struct disturbed *disturbed,
+/* The CUs of a GPU that queues of others than self cover outside their lease. */
+void cover_outside(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
 		   struct cuset *ret);
 
 /* Names in the refusal the processes and leases of these queues; over: only of queues that cover one of
  * these CUs so. */
-void cover_name(const struct arbiter *arbiter, unsigned gpu, const struct disturbed *disturbed,
+void cover_name(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
 		const struct cuset *over, struct refusal *refusal);

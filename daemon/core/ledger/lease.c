@@ -266,6 +266,11 @@ const struct refusal *lease_refusal(const struct lease *lease)
 	return lease->refusal ? lease->refusal : &none;
 }
 
+bool lease_same_account(const struct lease *a, const struct lease *b)
+{
+	return a->owner == b->owner && strcmp(a->tenant, b->tenant) == 0;
+}
+
 struct partition *lease_partition_on(const struct lease *lease, unsigned gpu)
 {
 	for (size_t i = 0; i < lease->n_partitions; i++)

@@ -409,6 +409,9 @@ void lease_unbind(struct lease *lease, pid_t pid);
 /* Makes room for one more bound process: then arbiter_bind() has memory. -ENOMEM. */
 int lease_reserve_bound(struct lease *lease);
 
+/* Have they the same user and tenant: one account? */
+bool lease_same_account(const struct lease *a, const struct lease *b);
+
 uint64_t lease_gpus(const struct lease *lease); /* the GPUs of its partitions, as bits */
 
 /* The partition on the GPU with this index; NULL. */

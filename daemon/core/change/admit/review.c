@@ -72,8 +72,7 @@ static void hold_all(const struct review *review, struct held *ret)
 		const struct lease *lease = arbiter->leases[i];
 
 		if (lease->n_partitions == 0 || lease->state == STATE_ENDING ||
-		    lease->owner != review->lease->owner ||
-		    strcmp(lease->tenant, review->lease->tenant) != 0)
+		    !lease_same_account(lease, review->lease))
 			continue;
 		ret->leases++;
 		ret->gpus |= lease_gpus(lease);

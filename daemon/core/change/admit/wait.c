@@ -175,8 +175,8 @@ bool wait_precedes(const struct arbiter *arbiter, enum lease_class lease_class, 
 
 static bool is_equal(const struct lease *a, const struct lease *b)
 {
-	return a->class == b->class && a->owner == b->owner && strcmp(a->tenant, b->tenant) == 0 &&
-	       a->adaptable == b->adaptable && a->request->exclusive == b->request->exclusive &&
+	return a->class == b->class && lease_same_account(a, b) && a->adaptable == b->adaptable &&
+	       a->request->exclusive == b->request->exclusive &&
 	       a->request->start_inactive == b->request->start_inactive &&
 	       request_wants_equal(a->request, b->request);
 }

@@ -90,9 +90,6 @@ static void apply(struct arbiter *arbiter, struct lease *lease)
 			    pause_is_due(lease)
 				    ? "it had to pause for an exclusive lease, and did not in time"
 				    : "its CUs were needed, and it did not give them back in time");
-	} else if (enforce_expires(arbiter, lease)) {
-		ledger_follow(arbiter, lease);
-		ledger_touch(arbiter, lease, TOUCH_CHANGED);
 	} else if (lease->enforce.step == ENFORCE_STEP_REPORT && lease->state == STATE_GRANTED) {
 		ledger_touch(arbiter, lease, TOUCH_CHANGED);
 	}

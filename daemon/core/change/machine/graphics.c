@@ -174,11 +174,6 @@ void arbiter_observe_clients(struct arbiter *arbiter, const struct observed_clie
 	}
 }
 
-void arbiter_clients_unknown(struct arbiter *arbiter)
-{
-	arbiter_observe_clients(arbiter, NULL, 0, 0, false);
-}
-
 bool arbiter_has_user_queues(const struct arbiter *arbiter)
 {
 	for (unsigned i = 0; i < arbiter->n_gpus; i++)

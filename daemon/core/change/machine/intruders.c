@@ -54,12 +54,12 @@ static bool is_intruder(const struct arbiter *arbiter, const struct partition *p
 	       cuset_overlap(&cover->outside, &p->intruders.covered);
 }
 
-static void find_queues(const struct arbiter *arbiter, const struct disturbed *victim,
+static void find_queues(const struct arbiter *arbiter, const struct lease *victim,
 			const struct partition *p, uint64_t now_usec, struct intruders *ret)
 {
 	struct cuset area = p->cus, sum = { 0 };
 
-	if (disturbance_excludes(victim->class, p->isolation, p->alone))
+	if (disturbance_excludes(victim->class, p))
 		gpu_add_engines(&arbiter->gpus[p->gpu], &area);
 	for (size_t i = 0; i < arbiter->n_covers; i++) {
 		const struct cover *cover = &arbiter->covers[i];
@@ -69,7 +69,7 @@ static void find_queues(const struct arbiter *arbiter, const struct disturbed *v
 					     .lease = cover->lease };
 
 		if (cover->gpu != p->gpu || !cuset_overlap(&cover->cus, &area) ||
-		    disturbed_has(arbiter, victim, cover->lease, cover->pid, cover->uid))
+		    cover_is_own(arbiter, victim, cover->lease, cover->pid, cover->uid))
 			continue;
 		ret->alone = false;
 		cuset_keep(&there, &area);
@@ -88,7 +88,7 @@ static void find_queues(const struct arbiter *arbiter, const struct disturbed *v
 }
 
 /* Work of the graphics driver runs on all CUs. */
-static void find_drawing(const struct arbiter *arbiter, const struct disturbed *victim,
+static void find_drawing(const struct arbiter *arbiter, const struct lease *victim,
 			 const struct partition *p, uint64_t now_usec, struct intruders *ret)
 {
 	struct refusal who = { 0 };
@@ -114,8 +114,6 @@ static void find_drawing(const struct arbiter *arbiter, const struct disturbed *
 static void find_all(const struct arbiter *arbiter, const struct lease *lease,
 		     const struct partition *p, uint64_t now_usec, struct intruders *ret)
 {
-	const struct disturbed victim = { lease->class, lease, lease->pid, lease->owner };
-
 	bool seen = arbiter->verifies &&
 		    codec_knows_descriptor(arbiter->gpus[p->gpu].info.gfx_target);
 
@@ -125,8 +123,8 @@ static void find_all(const struct arbiter *arbiter, const struct lease *lease,
 		return;
 	}
 	if (seen)
-		find_queues(arbiter, &victim, p, now_usec, ret);
-	find_drawing(arbiter, &victim, p, now_usec, ret);
+		find_queues(arbiter, lease, p, now_usec, ret);
+	find_drawing(arbiter, lease, p, now_usec, ret);
 }
 
 static bool is_same(const struct intruders *now, const struct intruders *before)

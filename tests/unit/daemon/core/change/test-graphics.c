@@ -74,7 +74,7 @@ TEST(the_state_of_a_gpu_is_drawn_none_or_unknown)
 	CHECK(gpu->graphics.state == GRAPHICS_UNKNOWN && gpu->graphics.n_clients == 1);
 	arbiter_observe_clients(a, rows, 2, SECOND_USEC, false);
 	CHECK(gpu->graphics.state == GRAPHICS_DRAWN);
-	arbiter_clients_unknown(a);
+	arbiter_observe_clients(a, NULL, 0, 0, false);
 	CHECK(gpu->graphics.state == GRAPHICS_UNKNOWN && gpu->graphics.n_clients == 0);
 }
 

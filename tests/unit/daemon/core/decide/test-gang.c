@@ -137,14 +137,16 @@ static void check_gang(struct arbiter *arbiter, uid_t uid, const struct request 
 	struct share shares[REQUEST_WANTS];
 	struct result result = { 0 }, unused = { 0 };
 	struct request complete = *request;
+	_cleanup_(lease_freep) struct lease *self = NULL;
 	struct lease *lease = NULL;
 	struct tried tried = { .mildest = OUTCOME_NEVER, .fewest = UINT32_MAX };
 	uint64_t max_gpus;
 
 	CHECK(tenant_find(arbiter->settings, &caller, "", &admit_context.tenant, &unused) == 0);
-	admit_context.class = admit_context.tenant->class;
-	admit_context.alone = admit_context.class == CLASS_REALTIME && admit_context.tenant->alone;
-	if (request_complete(&complete, admit_context.class, &unused) < 0 ||
+	CHECK(plan_lease(arbiter, &caller, request, &self, &unused) == 0);
+	admit_context.self = self;
+	admit_context.alone = self->class == CLASS_REALTIME && admit_context.tenant->alone;
+	if (request_complete(&complete, self->class, &unused) < 0 ||
 	    arbiter_plan(arbiter, &caller, request, &lease, &result) == -EINVAL ||
 	    result.kind == RESULT_NO_SUCH_GPU) {
 		result_done(&result);
