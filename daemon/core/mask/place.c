@@ -200,6 +200,8 @@ static unsigned pick_whole(const struct place_request *request)
 struct profile {
 	unsigned xccs, engines, step;
 	unsigned whole; /* CUs of the GPU, if it may be had as it is; else 0 */
+	unsigned any,
+		any_least; /* shape=any: the most CUs that can be had, and the fewest; 0: none */
 	unsigned free[CUSET_XCCS][CUSET_ENGINES];
 	unsigned column[CUSET_ENGINES];               /* the least over the XCCs */
 	unsigned kept[CUSET_XCCS + 1][CUSET_ENGINES]; /* CUs to keep; in the last row of all XCCs */
@@ -214,6 +216,61 @@ struct rectangle {
 	unsigned k;
 	uint32_t engines[CUSET_XCCS];
 };
+
+/* CUs free in one engine of all XCCs; 0 unless every XCC has one. */
+static unsigned column_free(const struct geometry *geometry, const struct place_request *request,
+			    unsigned engine)
+{
+	unsigned n = 0;
+
+	for (unsigned x = 0; x < geometry->xccs; x++) {
+		uint32_t word = request->avail.pair[cuset_pair(x, engine)];
+
+		if (!word)
+			return 0;
+		n += cuset_count_word(word);
+	}
+	return n;
+}
+
+/* The engines that a shape of any kind may use: all, or the freest that were asked for. */
+static uint32_t allowed_engines(const struct geometry *geometry,
+				const struct place_request *request)
+{
+	uint32_t allowed = 0;
+
+	if (request->engines == 0)
+		return UINT32_MAX;
+	for (unsigned left = request->engines; left > 0; left--) {
+		unsigned best = 0, most = 0;
+
+		for (unsigned e = 0; e < geometry->engines; e++) {
+			unsigned n = column_free(geometry, request, e);
+
+			if (!(allowed & (UINT32_C(1) << e)) && n > most) {
+				most = n;
+				best = e;
+			}
+		}
+		if (most > 0)
+			allowed |= UINT32_C(1) << best;
+	}
+	return allowed;
+}
+
+/* The fewest CUs that cover every XCC and each engine that was asked for, and the most; 0: they cannot be covered. */
+static void count_any(const struct geometry *geometry, const struct place_request *request,
+		      struct profile *p)
+{
+	struct cuset avail = request->avail;
+
+	cuset_keep_engines(&avail, allowed_engines(geometry, request));
+	p->any_least = geometry->xccs * max_u(request->engines, 1) * geometry_step(geometry);
+	p->any = cuset_count(&avail);
+	if (!geometry_on_every_xcc(geometry, &avail) ||
+	    (unsigned)__builtin_popcount(cuset_engines(&avail)) < request->engines)
+		p->any = 0;
+}
 
 /* The m-th most free units on this XCC bound the height of m engines; those of the base come first. */
 static void profile_lower(struct profile *p, unsigned xcc)
@@ -245,6 +302,8 @@ static void profile_init(struct profile *p, const struct geometry *g,
 	p->engines = g->engines;
 	p->step = geometry_step(g);
 	p->whole = pick_whole(request);
+	if (request->any_shape)
+		count_any(g, request, p);
 
 	for (unsigned e = 0; e < g->engines; e++) {
 		p->column[e] = UINT32_MAX;
@@ -316,7 +375,10 @@ static unsigned largest_below(const struct profile *p, const struct place_reques
 			      unsigned cap)
 {
 	unsigned best = p->whole <= cap ? p->whole : 0;
+	unsigned any = min_u(p->any, cap / p->step * p->step);
 
+	if (request->any_shape)
+		return max_u(best, any < p->any_least ? 0 : any);
 	for (unsigned m = 1; m <= p->engines; m++) {
 		if (!width_allowed(request, m))
 			continue;
@@ -332,12 +394,15 @@ static unsigned smallest_above(const struct profile *p, const struct place_reque
 			       unsigned above)
 {
 	unsigned best = p->whole > above ? p->whole : 0;
+	unsigned any = max_u((above / p->step + 1) * p->step, p->any_least);
 
+	if (request->any_shape && any <= p->any)
+		best = any;
 	for (unsigned m = 1; m <= p->engines; m++) {
 		unsigned unit = rectangle_cus(p, m, 1);
 		unsigned k = above / unit + 1;
 
-		if (!width_allowed(request, m) || k > p->height[m])
+		if (request->any_shape || !width_allowed(request, m) || k > p->height[m])
 			continue;
 		if (best == 0 || k * unit < best)
 			best = k * unit;
@@ -387,47 +452,6 @@ static unsigned choose(const struct profile *p, const struct place_request *requ
 
 /* ---- any shape ----------------------------------------------------------------------- */
 
-/* CUs free in one engine of all XCCs; 0 unless every XCC has one. */
-static unsigned column_free(const struct geometry *geometry, const struct place_request *request,
-			    unsigned engine)
-{
-	unsigned n = 0;
-
-	for (unsigned x = 0; x < geometry->xccs; x++) {
-		uint32_t word = request->avail.pair[cuset_pair(x, engine)];
-
-		if (!word)
-			return 0;
-		n += cuset_count_word(word);
-	}
-	return n;
-}
-
-/* The engines that a shape of any kind may use: all, or the freest that were asked for. */
-static uint32_t allowed_engines(const struct geometry *geometry,
-				const struct place_request *request)
-{
-	uint32_t allowed = 0;
-
-	if (request->engines == 0)
-		return UINT32_MAX;
-	for (unsigned left = request->engines; left > 0; left--) {
-		unsigned best = 0, most = 0;
-
-		for (unsigned e = 0; e < geometry->engines; e++) {
-			unsigned n = column_free(geometry, request, e);
-
-			if (!(allowed & (UINT32_C(1) << e)) && n > most) {
-				most = n;
-				best = e;
-			}
-		}
-		if (most > 0)
-			allowed |= UINT32_C(1) << best;
-	}
-	return allowed;
-}
-
 /* An XCC while CUs are levelled: units that are taken of it and of its engines, and the pair that is
  * next; least: their order, UINT32_MAX without a pair. */
 struct level {
@@ -451,138 +475,55 @@ static void find_thinnest(const struct geometry *geometry, const struct place_re
 	}
 }
 
-/* Levels `cus` CUs over the engines; fewer where there are no more. Each is of the XCC with the least
- * taken so far. */
-static unsigned level(const struct geometry *geometry, const struct place_request *request,
-		      unsigned cus, struct cuset *set)
+/* Levels `cus` CUs, which can be had, over the engines. Each is of the XCC with the least taken so far. */
+static void level(const struct geometry *geometry, const struct place_request *request,
+		  unsigned cus, struct cuset *set)
 {
-	unsigned step = geometry_step(geometry), taken = 0;
+	unsigned step = geometry_step(geometry);
 	uint32_t engines = allowed_engines(geometry, request);
 	struct level levels[CUSET_XCCS] = { 0 };
 
 	memset(set, 0, sizeof(*set));
 	for (unsigned x = 0; x < geometry->xccs; x++)
 		find_thinnest(geometry, request, engines, set, x, &levels[x]);
-	for (; taken + step <= cus; taken += step) {
+	for (unsigned taken = 0; taken < cus; taken += step) {
 		unsigned xcc = 0;
 
 		for (unsigned x = 1; x < geometry->xccs; x++)
 			xcc = levels[x].least < levels[xcc].least ? x : xcc;
-		if (levels[xcc].least == UINT32_MAX)
-			break;
 		place_pick(geometry, request, levels[xcc].pair, 1, set);
 		levels[xcc].taken++;
 		levels[xcc].of_engine[levels[xcc].pair % CUSET_ENGINES]++;
 		find_thinnest(geometry, request, engines, set, xcc, &levels[xcc]);
 	}
-	return taken;
 }
 
-/* The fewest CUs that cover every XCC and each engine that was asked for. */
-static unsigned least(const struct geometry *geometry, const struct place_request *request)
-{
-	return geometry->xccs * max_u(request->engines, 1) * geometry_step(geometry);
-}
-
-/* Levels up to `cus` CUs over the engines. Returns how many; 0 unless each XCC and each engine that
- * was asked for has some, or where there are too few for at_least. */
-static unsigned level_well(const struct geometry *geometry, const struct place_request *request,
-			   unsigned at_least, unsigned cus, struct cuset *set)
-{
-	unsigned taken, engines;
-
-	/* A unit has a CU at least. */
-	if (cuset_count(&request->avail) * geometry_step(geometry) < at_least)
-		return 0;
-	taken = level(geometry, request, cus, set);
-	engines = (unsigned)__builtin_popcount(cuset_engines(set));
-	if (taken < least(geometry, request) ||
-	    (request->engines > 0 && engines != request->engines))
-		return 0;
-	return geometry_on_every_xcc(geometry, set) ? taken : 0;
-}
-
-/* For a realtime lease: as many CUs on as few engines as have them. */
-static void gather(const struct geometry *geometry, const struct place_request *request,
-		   struct placement *placement)
+/* How many engines shape=any is levelled over: for a realtime lease as few as have the CUs. 0: all. */
+static unsigned engines_of_any(const struct geometry *geometry, const struct place_request *request,
+			       unsigned cus)
 {
 	struct place_request few = *request;
+	struct profile p;
 
+	if (!request->few_engines || request->engines > 0)
+		return request->engines;
 	for (few.engines = 1; few.engines < geometry->engines; few.engines++) {
-		struct cuset set;
-
-		if (level_well(geometry, &few, placement->count, placement->count, &set) !=
-		    placement->count)
-			continue;
-		placement->cus = set;
-		return;
+		count_any(geometry, &few, &p);
+		if (cus >= p.any_least && cus <= p.any)
+			return few.engines;
 	}
+	return 0;
 }
 
-/* The same, or the whole GPU if it has more CUs and not more than `cus`. */
-static unsigned level_or_whole(const struct geometry *geometry, const struct place_request *request,
-			       unsigned at_least, unsigned cus, struct cuset *set)
+static void take_any(const struct geometry *geometry, const struct place_request *request,
+		     unsigned cus, struct placement *ret)
 {
-	unsigned taken = level_well(geometry, request, at_least, cus, set);
-	unsigned whole = pick_whole(request);
+	struct place_request levelled = *request;
 
-	if (whole > cus || whole <= taken)
-		return taken;
-	*set = request->avail;
-	return whole;
-}
-
-/* The smallest number above the aim that can be had; 0: the limit or the available CUs do not reach
- * it. The aim may be no multiple of a unit, or less than one unit for each XCC and engine. */
-static unsigned least_above(const struct geometry *geometry, const struct place_request *request)
-{
-	unsigned step = geometry_step(geometry);
-	unsigned above = max_u((request->aim / step + 1) * step, least(geometry, request));
-	struct cuset unused;
-
-	if (request->aim < request->limit && above <= request->limit &&
-	    level_well(geometry, request, above, above, &unused) == above)
-		return above;
-	above = pick_whole(request);
-	return above > request->aim && above <= request->limit ? above : 0;
-}
-
-/* The fewest CUs that will do. */
-static unsigned needed_cus(const struct place_request *request)
-{
-	return request->exact ? request->aim : max_u(request->floor, 1);
-}
-
-/* At least as many CUs as are needed, of `cus`. */
-static bool place_level(const struct geometry *geometry, const struct place_request *request,
-			unsigned cus, struct placement *ret)
-{
-	unsigned needed = needed_cus(request);
-	struct placement placement;
-
-	placement.count = level_or_whole(geometry, request, needed, cus, &placement.cus);
-	if (placement.count < needed || (request->exact && placement.count > needed))
-		return false;
-	if (request->few_engines && request->engines == 0)
-		gather(geometry, request, &placement);
-	placement.effective = geometry_effective(geometry, &placement.cus);
-	*ret = placement;
-	return true;
-}
-
-/* shape=any: any CUs, levelled over the engines. 0 or -ENOSPC, as place(). */
-static int place_any_shape(const struct geometry *geometry, const struct place_request *request,
-			   struct placement *ret, struct place_miss *ret_miss)
-{
-	struct cuset unused;
-
-	if (place_level(geometry, request, min_u(request->ceiling, request->limit), ret))
-		return 0;
-	ret_miss->above = least_above(geometry, request);
-	if (!request->exact && place_level(geometry, request, ret_miss->above, ret))
-		return 0;
-	ret_miss->below = level_or_whole(geometry, request, 0, request->aim, &unused);
-	return -ENOSPC;
+	levelled.engines = engines_of_any(geometry, request, cus);
+	level(geometry, &levelled, cus, &ret->cus);
+	ret->count = cus;
+	ret->effective = geometry_effective(geometry, &ret->cus);
 }
 
 /* ---- all of it ----------------------------------------------------------------------- */
@@ -592,9 +533,6 @@ int place(const struct geometry *geometry, const struct place_request *request,
 {
 	struct profile profile;
 	unsigned cus;
-
-	if (request->any_shape)
-		return place_any_shape(geometry, request, ret, ret_miss);
 
 	profile_init(&profile, geometry, request);
 	cus = choose(&profile, request);
@@ -609,7 +547,10 @@ int place(const struct geometry *geometry, const struct place_request *request,
 		ret->effective = geometry_effective(geometry, &ret->cus);
 		return 0;
 	}
-	take_rectangle(geometry, &profile, request, cus, ret);
+	if (request->any_shape)
+		take_any(geometry, request, cus, ret);
+	else
+		take_rectangle(geometry, &profile, request, cus, ret);
 	return 0;
 }
 
@@ -634,25 +575,10 @@ void place_around(const struct geometry *geometry, const struct place_request *a
 	*ret = placement.cus;
 }
 
-/* Levelling over all engines takes whatever is available, first of each XCC. */
-static bool level_fits(const struct geometry *geometry, const struct place_request *request)
-{
-	unsigned cus = min_u(cuset_count(&request->avail), min_u(request->ceiling, request->limit));
-
-	return request->engines == 0 && geometry_step(geometry) == 1 && cus >= geometry->xccs &&
-	       (request->exact ? cus == request->aim : cus >= needed_cus(request)) &&
-	       geometry_on_every_xcc(geometry, &request->avail);
-}
-
 bool place_fits(const struct geometry *geometry, const struct place_request *request)
 {
-	struct placement placement;
-	struct place_miss miss;
 	struct profile profile;
 
-	if (request->any_shape)
-		return level_fits(geometry, request) ||
-		       place(geometry, request, &placement, &miss) == 0;
 	profile_init(&profile, geometry, request);
 	return choose(&profile, request) > 0;
 }
