@@ -226,19 +226,11 @@ static bool is_whole(const struct codec *codec, const struct cuset *set)
 
 static int check_mask(const struct gpu *gpu, const struct partition *p, char *buf, size_t size)
 {
-	uint32_t mask[CODEC_WORDS];
-	char why[128];
-
 	if (!cuset_within(&p->occupied, &gpu->all) || !cuset_within(&p->cus, &p->occupied))
 		return refuse(buf, size, -EINVAL,
 			      "a mask has CUs that the GPU has not, or that are not charged");
 	if (!geometry_on_every_xcc(&gpu->info.geometry, &p->cus))
 		return refuse(buf, size, -EINVAL, "an XCC without a CU");
-
-	codec_encode(&gpu->codec, &p->cus, mask);
-	if (codec_check(&gpu->codec, &gpu->info.geometry, mask, codec_words(&gpu->codec), why,
-			sizeof(why)) < 0)
-		return refuse(buf, size, -EINVAL, "the kernel's mask: %s", why);
 	if (!is_whole(&gpu->codec, &p->cus) || !is_whole(&gpu->codec, &p->occupied))
 		return refuse(buf, size, -EINVAL, "the mask splits a WGP");
 	return 0;

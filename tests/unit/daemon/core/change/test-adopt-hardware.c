@@ -86,7 +86,7 @@ TEST(adopted_mask_with_half_a_wgp_or_an_empty_xcc_ends_its_lease)
 		{ .xccs = 1, .engines = 4, .arrays = 2, .array_cus = 10, .wgp = true },
 		{ .xccs = 1, .engines = 4, .arrays = 2, .array_cus = 10, .wgp = true },
 	};
-	static const char *const words[] = { "half a WGP", "an XCC without a CU", "splits a WGP",
+	static const char *const words[] = { "splits a WGP", "an XCC without a CU", "splits a WGP",
 					     "the base, or the mask before" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++) {
