@@ -229,33 +229,19 @@ static void count_free(const struct arbiter *arbiter, unsigned ret[static REQUES
 		ret[i] = arbiter->gpus[i].cus - cuset_count(&arbiter->gpus[i].taken);
 }
 
-/* Are there fewer GPUs with as many free CUs as the i-th want needs than wants that need as many? */
-static bool lacks_gpus(const struct lease *lease, size_t i, const unsigned *free)
-{
-	const struct request *request = lease->request;
-	unsigned least = least_cus(&request->wants[i]);
-	size_t wants = 0, gpus = 0;
-
-	if (i > 0 && least == least_cus(&request->wants[i - 1]))
-		return false;
-	for (size_t j = 0; j < request->n_wants; j++)
-		wants += least_cus(&request->wants[j]) >= least;
-	for (uint64_t left = lease->wait.candidates; left; left &= left - 1)
-		gpus += free[__builtin_ctzll(left)] >= least;
-	return gpus < wants;
-}
-
-/* Does the lease lack CUs, whatever their shape? */
+/* Do fewer GPUs have as many free CUs as its least want needs, whatever their shape, than it has wants? */
 static bool lacks_cus(const struct arbiter *arbiter, const struct lease *lease,
 		      const unsigned *free)
 {
-	bool lacks = false;
+	const struct request *request = lease->request;
+	unsigned least = UINT_MAX;
+	size_t gpus = 0;
 
-	if (!needs_candidates(arbiter, lease))
-		return false;
-	for (size_t i = 0; i < lease->request->n_wants && !lacks; i++)
-		lacks = lacks_gpus(lease, i, free);
-	return lacks;
+	for (size_t i = 0; i < request->n_wants; i++)
+		least = min_u(least, least_cus(&request->wants[i]));
+	for (uint64_t left = lease->wait.candidates; left; left &= left - 1)
+		gpus += free[__builtin_ctzll(left)] >= least;
+	return needs_candidates(arbiter, lease) && gpus < request->n_wants;
 }
 
 /* Does the lease lack CUs as before, because nothing changed on the GPU that its refusal tells of? gpuarbd examines a
