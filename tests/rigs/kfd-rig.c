@@ -131,3 +131,15 @@ void in_place_of(struct rig *rig, const char *file, const char *kind)
 		CHECK(truncate(path, 10L << 20) == 0);
 	}
 }
+
+void with_each_intruder(const char *file, void (*check)(struct rig *rig, const char *file))
+{
+	for (size_t i = 0; i < ARRAY_SIZE(intruders); i++) {
+		struct rig rig;
+
+		start_two(&rig);
+		in_place_of(&rig, file, intruders[i]);
+		check(&rig, file);
+		kfd_rig_end(&rig);
+	}
+}

@@ -57,3 +57,6 @@ void in_place_of(struct rig *rig, const char *file, const char *kind);
 /* What in_place_of() can put in the place of a file. */
 static const char *const intruders[] = { "nothing", "directory", "pipe", "loop",
 					 "empty",   "binary",    "large" };
+
+/* Checks two GPUs with each of them in place of this file. */
+void with_each_intruder(const char *file, void (*check)(struct rig *rig, const char *file));

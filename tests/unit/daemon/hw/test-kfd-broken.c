@@ -17,14 +17,7 @@ static void check_left_out(struct rig *rig, const char *file)
 
 TEST(invalid_properties_leave_the_gpu_out)
 {
-	struct rig rig;
-
-	for (size_t i = 0; i < ARRAY_SIZE(intruders); i++) {
-		start_two(&rig);
-		in_place_of(&rig, PROPERTIES, intruders[i]);
-		check_left_out(&rig, PROPERTIES);
-		kfd_rig_end(&rig);
-	}
+	with_each_intruder(PROPERTIES, check_left_out);
 }
 
 TEST(invalid_gpu_id_leaves_the_node_out)
@@ -52,22 +45,21 @@ TEST(invalid_gpu_id_leaves_the_node_out)
 	kfd_rig_end(&rig);
 }
 
+static void check_unnamed(struct rig *rig, const char *)
+{
+	CHECK(kfd_rig_list(rig) == 2 && rig->diagnostics.n == 0);
+	CHECK(strcmp(rig->gpus[0].device, "gfx906 (1002:66af)") == 0);
+}
+
 TEST(invalid_name_is_ignored)
 {
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 
-	for (size_t i = 0; i < ARRAY_SIZE(intruders); i++) {
-		start_two(&rig);
-		in_place_of(&rig, NODE(1) "/name", intruders[i]);
-		CHECK(kfd_rig_list(&rig) == 2 && rig.diagnostics.n == 0);
-		CHECK(strcmp(rig.gpus[0].device, "gfx906 (1002:66af)") == 0);
-		kfd_rig_end(&rig);
-	}
+	with_each_intruder(NODE(1) "/name", check_unnamed);
 	start_two(&rig);
 	CHECK(fake_sysfs_print(rig.dir, NODE(1) "/name", "vega\x1b[1m\n") == 0);
 	CHECK(fake_sysfs_set(rig.dir, PROPERTIES, "device_id", NULL) == 0);
 	CHECK(kfd_rig_list(&rig) == 2 && strcmp(rig.gpus[0].device, "gfx906") == 0);
-	kfd_rig_end(&rig);
 }
 
 /* Keys with a value that no driver writes (NULL: the line is missing). */
@@ -177,47 +169,40 @@ TEST_WITH(values_missing_in_old_drivers_are_those_of_a_single_xcc, struct rig *r
 	CHECK(rig->gpus[0].geometry.xccs == 1);
 }
 
-TEST(unreadable_memory_is_not_counted)
+static void check_memory(struct rig *rig, const char *file)
 {
-	struct rig rig;
-
-	for (size_t i = 0; i < ARRAY_SIZE(intruders); i++) {
-		start_two(&rig);
-		in_place_of(&rig, NODE(1) "/mem_banks/0/properties", intruders[i]);
-		check_degraded(&rig, NODE(1) "/mem_banks/0/properties");
-		CHECK(rig.gpus[0].vram_bytes == 0 && rig.gpus[1].vram_bytes > 0);
-		kfd_rig_end(&rig);
-	}
-	start_two(&rig);
-	CHECK(fake_sysfs_set(rig.dir, NODE(1) "/mem_banks/0/properties", "size_in_bytes",
-			     "18446744073709551615") == 0);
-	check_degraded(&rig, NODE(1) "/mem_banks/0/properties");
-	CHECK(fake_sysfs_remove(rig.dir, NODE(1) "/mem_banks") == 0);
-	check_degraded(&rig, NODE(1) "/mem_banks");
-	kfd_rig_end(&rig);
+	check_degraded(rig, file);
+	CHECK(rig->gpus[0].vram_bytes == 0 && rig->gpus[1].vram_bytes > 0);
 }
 
-TEST(unreadable_parameters_leave_the_scheduler_unknown)
+TEST_WITH(unreadable_memory_is_not_counted, struct rig *rig)
 {
-	static const char *const files[] = { FAKE_PARAMETERS "/sched_policy",
-					     FAKE_PARAMETERS "/hws_max_conc_proc" };
-	struct rig rig;
+	with_each_intruder(NODE(1) "/mem_banks/0/properties", check_memory);
+	CHECK(fake_sysfs_set(rig->dir, NODE(1) "/mem_banks/0/properties", "size_in_bytes",
+			     "18446744073709551615") == 0);
+	check_degraded(rig, NODE(1) "/mem_banks/0/properties");
+	CHECK(fake_sysfs_remove(rig->dir, NODE(1) "/mem_banks") == 0);
+	check_degraded(rig, NODE(1) "/mem_banks");
+}
 
-	for (size_t k = 0; k < 2; k++)
-		for (size_t i = 0; i < ARRAY_SIZE(intruders); i++) {
-			start_two(&rig);
-			in_place_of(&rig, files[k], intruders[i]);
-			check_degraded(&rig, files[k]);
-			CHECK((rig.gpus[0].scheduler == SCHEDULER_UNKNOWN) == (k == 0));
-			CHECK(rig.gpus[0].process_slots == 8);
-			kfd_rig_end(&rig);
-		}
-	start_two(&rig);
-	CHECK(fake_sysfs_print(rig.dir, files[0], "3\n") == 0);
-	CHECK(fake_sysfs_print(rig.dir, files[1], "4294967296\n") == 0);
-	check_degraded(&rig, files[0]);
-	check_degraded(&rig, files[1]);
-	kfd_rig_end(&rig);
+#define POLICY FAKE_PARAMETERS "/sched_policy"
+#define LIMIT FAKE_PARAMETERS "/hws_max_conc_proc"
+
+static void check_scheduler(struct rig *rig, const char *file)
+{
+	check_degraded(rig, file);
+	CHECK((rig->gpus[0].scheduler == SCHEDULER_UNKNOWN) == (strcmp(file, POLICY) == 0));
+	CHECK(rig->gpus[0].process_slots == 8);
+}
+
+TEST_WITH(unreadable_parameters_leave_the_scheduler_unknown, struct rig *rig)
+{
+	with_each_intruder(POLICY, check_scheduler);
+	with_each_intruder(LIMIT, check_scheduler);
+	CHECK(fake_sysfs_print(rig->dir, POLICY, "3\n") == 0);
+	CHECK(fake_sysfs_print(rig->dir, LIMIT, "4294967296\n") == 0);
+	check_degraded(rig, POLICY);
+	check_degraded(rig, LIMIT);
 }
 
 TEST_WITH(invalid_preemption_timeout_becomes_the_default, struct rig *rig)

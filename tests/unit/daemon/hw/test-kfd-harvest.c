@@ -87,24 +87,13 @@ static void check_guessed(struct rig *rig, const char *file)
 
 TEST(unreadable_caches_make_the_harvest_assumed)
 {
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 
-	for (size_t i = 0; i < ARRAY_SIZE(intruders); i++) {
-		start_two(&rig);
-		in_place_of(&rig, NODE(1) "/caches", intruders[i]);
-		check_guessed(&rig, NODE(1) "/caches");
-		kfd_rig_end(&rig);
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(intruders); i++) {
-		start_two(&rig);
-		in_place_of(&rig, NODE(1) "/caches/9/properties", intruders[i]);
-		check_guessed(&rig, NODE(1) "/caches/9/properties");
-		kfd_rig_end(&rig);
-	}
+	with_each_intruder(NODE(1) "/caches", check_guessed);
+	with_each_intruder(NODE(1) "/caches/9/properties", check_guessed);
 	start_two(&rig);
 	CHECK(fake_sysfs_set(rig.dir, PROPERTIES, "simd_id_base", NULL) == 0);
 	check_guessed(&rig, NODE(1) "/caches");
-	kfd_rig_end(&rig);
 }
 
 TEST(contradicting_caches_make_the_harvest_assumed)

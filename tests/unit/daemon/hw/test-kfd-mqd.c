@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Texts as the kernel prints them. */
+/* Texts as the kernel prints them, and others. */
 
 #include "check.h"
 #include "kfd-mqd-rig.h"
@@ -255,6 +255,133 @@ TEST(invalid_run_lists_are_refused)
 		page_add(&page, "%s", lines[i]);
 		CHECK(page_refused(&page, "line"));
 	}
+}
+
+/* ---- texts that the kernel never prints ---------------------------------------------------- */
+
+#define PROCESS "Process 1 PASID 0x8001:\n"
+#define COMPUTE PROCESS "  Compute queue on device 3a7c\n"
+#define SDMA PROCESS "  SDMA queue on device 3a7c\n"
+#define ON_TWO_XCCS PROCESS "  Compute queue on device 51\n"
+
+TEST(broken_text_is_refused_with_its_line)
+{
+	static const struct {
+		const char *text;
+		unsigned rows[2]; /* of the descriptors that follow; 0: none */
+		const char *more, *words;
+	} broken[] = {
+		{ COMPUTE, { ROWS - 1 }, "", "line 65" },
+		{ ON_TWO_XCCS, { ROWS }, "", "0000:04:00.0 has 2 XCCs" },
+		{ ON_TWO_XCCS, { 10, ROWS }, "", "320 of 2048 bytes" },
+		{ COMPUTE, { 0 }, "", "0 complete" },
+		{ COMPUTE, { 0 }, "Process 2:\n", "line 3" },
+		{ COMPUTE, { ROWS, ROWS }, "", "1 XCCs of 0000:03:00.0" },
+		/* A line without its end. */
+		{ COMPUTE, { 0 }, "    00000000: 0000", "\"    00000000: 0000\"" },
+		{ "Process", { 0 }, "", "line 1" },
+		/* A row at a wrong place. */
+		{ COMPUTE, { 2 }, "    00000060: 0 0\n", "line 5" },
+		{ SDMA, { 2 }, "    00000060: 00000000\n", "0x60" },
+		{ COMPUTE, { 0 }, "    00000000: 00000000 00000000\n", "line 3" },
+		{ "", { 1 }, "", "line 1: data" },
+		{ PROCESS, { 1 }, "", "line 2: data" },
+		{ "", { 0 }, "  Compute queue on device 3a7c\n", "line 1" },
+		/* Invalid lines. */
+		{ SDMA, { 0 }, "\n", "\"\"" },
+		{ SDMA, { 0 }, "\x01\xff stuff\n", "descriptor: \"?? stuff\"" },
+		{ SDMA, { 0 }, "Process x PASID 1:\n", "number" },
+		{ SDMA, { 0 }, "Process 0 PASID 0x1:\n", "number" },
+		{ SDMA, { 0 }, "Process 99999999999 PASID 0x1:\n", "number" },
+		{ SDMA, { 0 }, "Process 12x PASID 0x1:\n", "number" },
+		{ SDMA, { 0 }, "Process 12 PASID 0x1\n", "number" },
+		{ SDMA, { 0 }, "Process 12\n", "number" },
+		{ SDMA, { 0 }, "Process -1:\n", "number" },
+		{ SDMA, { 0 }, "  Compute queue on device \n", "GPU" },
+		{ SDMA, { 0 }, "  Compute queue on device 3A7C\n", "GPU" },
+		{ SDMA, { 0 }, "  Compute queue on device 03a7c\n", "GPU" },
+		{ SDMA, { 0 }, "  Compute queue on device 123456789\n", "GPU" },
+		{ SDMA, { 0 }, "  SDMA queue on device 3a7c!\n", "GPU" },
+		{ SDMA, { 0 }, "    00000000\n", "row" },
+		{ SDMA, { 0 }, "    0000000g: 00000000\n", "row" },
+		{ SDMA, { 0 }, "    00000000: 0000000\n", "row" },
+		{ SDMA, { 0 }, "    00000000: 00000000 \n", "row" },
+		{ SDMA, { 0 }, "    00000000:-00000001\n", "row" },
+		{ SDMA,
+		  { 0 },
+		  "    00000000: 00000000 00000000 00000000 00000000 00000000 00000000 00000000 "
+		  "00000000 00000000\n",
+		  "row" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(broken); i++) {
+		struct page page = page_new();
+
+		page_add(&page, "%s", broken[i].text);
+		for (size_t d = 0; d < ARRAY_SIZE(broken[i].rows) && broken[i].rows[d]; d++)
+			dump(&page, broken[i].rows[d], ones);
+		page_add(&page, "%s", broken[i].more);
+		CHECK(page_refused(&page, broken[i].words));
+	}
+}
+
+TEST(binary_text_is_refused)
+{
+	static const char zeros[4096], newlines[] = "\n\n\n\n";
+	struct observed_mask *seen = NULL;
+	char why[200];
+	size_t n = 0;
+
+	CHECK(kfd_mqds_parse(zeros, sizeof(zeros), gpus, 1, &seen, &n, why, sizeof(why)) ==
+	      -EBADMSG);
+	CHECK(strstr(why, "\"????"));
+	CHECK(kfd_mqds_parse(newlines, 4, gpus, 1, &seen, &n, why, sizeof(why)) == -EBADMSG);
+	CHECK(!seen && n == 0);
+}
+
+/* The parser has no limit for lines: a line of a million bytes is one line. */
+TEST(very_long_line_is_read_in_linear_time)
+{
+	struct page page = page_new();
+
+	page_add(&page, "Process 1 %01000000d:\n", 0);
+	page_add(&page, "%01000000d\n", 0);
+	CHECK(page_refused(&page, "\"0000"));
+}
+
+TEST(reason_is_truncated_to_its_buffer)
+{
+	struct observed_mask *seen = NULL;
+	char why[8] = "1234567";
+	size_t n = 0;
+
+	CHECK(kfd_mqds_parse("x\n", 2, gpus, 1, &seen, &n, why, 4) == -EBADMSG);
+	CHECK(memcmp(why, "kfd\000567", 8) == 0);
+	CHECK(kfd_mqds_parse("x\n", 2, gpus, 1, &seen, &n, NULL, 0) == -EBADMSG);
+}
+
+/* One in ten is a compute queue, as many as fit into the largest text that is read. */
+TEST(hundred_thousand_queues_are_parsed)
+{
+	const unsigned queues = 100000;
+	struct page page = page_new(), descriptor = page_new();
+
+	page_add(&descriptor, "  Compute queue on device 3a7c\n");
+	dump(&descriptor, ROWS, ones);
+	CHECK(fclose(descriptor.out) == 0);
+	for (unsigned i = 0; i < queues; i++) {
+		if (i % 100 == 0)
+			page_add(&page, "Process %u PASID 0x8001:\n", i + 1);
+		if (i % 10 == 0)
+			page_add(&page, "%s", descriptor.text);
+		else
+			page_add(&page, "  SDMA queue on device 3a7c\n    00000000: 00000001\n");
+	}
+	CHECK(parse(&page) == 0 && page.n == queues / 10);
+	for (unsigned i = 0; i < page.n; i++)
+		CHECK(page.seen[i].pid == (pid_t)(i / 10 * 100 + 1));
+	free(descriptor.text);
+	page_done(&page);
 }
 
 static struct page *whole;

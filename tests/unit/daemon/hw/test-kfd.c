@@ -51,7 +51,7 @@ TEST(every_kind_of_gpu_is_read)
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		const struct kind *kind = &kinds[i];
 		struct gpu_info info = info_of(kind), *gpu;
-		struct rig rig;
+		_cleanup_(kfd_rig_end) struct rig rig;
 
 		kfd_rig_start(&rig, &info, 1);
 		CHECK(kfd_rig_list(&rig) == 1 && rig.diagnostics.n == 0);
@@ -67,7 +67,6 @@ TEST(every_kind_of_gpu_is_read)
 		CHECK(gpu->pipes == kind->pipes);
 		CHECK(gpu->queues_per_pipe == kind->queues_per_pipe);
 		CHECK(gpu->vram_bytes == info.vram_bytes && gpu->scheduler == info.scheduler);
-		kfd_rig_end(&rig);
 	}
 }
 
@@ -452,7 +451,7 @@ TEST(the_memory_of_an_apu_is_what_a_program_can_allocate)
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
 		struct gpu_info info = info_of(&kinds[13]);
 		char path[96];
-		struct rig rig;
+		_cleanup_(kfd_rig_end) struct rig rig;
 
 		info.vram_bytes = table[i].bank << 20;
 		kfd_rig_start(&rig, &info, 1);
@@ -470,6 +469,5 @@ TEST(the_memory_of_an_apu_is_what_a_program_can_allocate)
 				(unsigned long long)rig.gpus[0].vram_bytes);
 		CHECK(rig.gpus[0].vram_bytes == table[i].bytes << 20);
 		CHECK(rig.gpus[0].system_memory == table[i].system);
-		kfd_rig_end(&rig);
 	}
 }
