@@ -23,7 +23,7 @@ static struct slurm {
 	spank_context_t context;
 	struct spank_option registered[16];
 	int n_registered;
-	char *options[8][2]; /* name and value of those of the job */
+	char text[128], *options[8][2]; /* name and value of those of the job; value NULL: none */
 	char *environment[32];
 	uint32_t job, step;
 	int task;
@@ -33,11 +33,25 @@ static struct slurm {
 
 static char *command[] = { (char[]){ "solve" }, (char[]){ "a b" }, NULL };
 
-static void slurm_reset(void)
+/* A job with these options: "gpuarb-cus=15 gpuarb-wait". */
+static void slurm_options(const char *options)
+{
+	char *rest = slurm.text, *word;
+
+	memset(slurm.options, 0, sizeof(slurm.options));
+	snprintf(slurm.text, sizeof(slurm.text), "%s", options);
+	for (size_t i = 0; (word = strsep(&rest, " ")); i++) {
+		slurm.options[i][0] = strsep(&word, "=");
+		slurm.options[i][1] = word;
+	}
+}
+
+static void slurm_begin(const char *options)
 {
 	for (size_t i = 0; slurm.environment[i]; i++)
 		free(slurm.environment[i]);
 	slurm = (struct slurm){ .context = S_CTX_REMOTE, .job = 7 };
+	slurm_options(options);
 }
 
 /* ---- what Slurm offers to plugins ------------------------------------------------------------ */
@@ -202,12 +216,7 @@ TEST(task_starts_under_gpuarbctl_with_the_options_of_the_job)
 {
 	const char *out;
 
-	slurm_reset();
-	slurm.options[0][0] = (char[]){ "gpuarb-cus" };
-	slurm.options[0][1] = (char[]){ "25%" };
-	slurm.options[1][0] = (char[]){ "gpuarb-queues" };
-	slurm.options[1][1] = (char[]){ "4" };
-	slurm.options[2][0] = (char[]){ "gpuarb-wait" };
+	slurm_begin("gpuarb-cus=25% gpuarb-queues=4 gpuarb-wait");
 	spank_setenv(NULL, "SLURM_TASKS_PER_NODE", "2(x3),12,1", 1);
 	out = run_task();
 	CHECK(has(out,
@@ -216,24 +225,18 @@ TEST(task_starts_under_gpuarbctl_with_the_options_of_the_job)
 	CHECK(has(out, "GPUARB_SLURM_PROCESSES=7:12\n"));
 
 	slurm.task = 1; /* one line for the step is enough */
-	slurm.options[2][1] = (char[]){ "5min" };
-	slurm.options[3][0] = (char[]){ "gpuarb-processes" };
-	slurm.options[3][1] = (char[]){ "3" };
-	slurm.options[4][0] = (char[]){ "gpuarb-class" };
-	slurm.options[4][1] = (char[]){ "guaranteed" };
+	slurm_options("gpuarb-cus=25% gpuarb-queues=4 gpuarb-wait=5min gpuarb-processes=3 "
+		      "gpuarb-class=guaranteed");
 	CHECK(has(run_task(),
 		  "[run][--cus=25%][--queues=4][--processes=3][--class=guaranteed][--wait=5min]"
 		  "[--fixed][--token=slurm-7][--name=slurm-7][--quiet][--][solve]"));
-	slurm_reset();
 }
 
 TEST(step_asks_for_as_much_as_the_script_that_started_it)
 {
 	const char *out;
 
-	slurm_reset();
-	slurm.options[0][0] = (char[]){ "gpuarb-cus" };
-	slurm.options[0][1] = (char[]){ "15" };
+	slurm_begin("gpuarb-cus=15");
 	spank_setenv(NULL, "SLURM_TASKS_PER_NODE", "1", 1);
 	spank_setenv(NULL, "GPUARB_SLURM_PROCESSES", "7:4", 1);
 	spank_setenv(NULL, "GPUARB_LEASE", "3", 1);
@@ -249,16 +252,13 @@ TEST(step_asks_for_as_much_as_the_script_that_started_it)
 	CHECK(has(run_task(), "[--processes=1][--fixed][--token=slurm-8]"));
 	spank_setenv(NULL, "GPUARB_SLURM_PROCESSES", "nonsense", 1);
 	CHECK(has(run_task(), "[--processes=1][--fixed][--token=slurm-8]"));
-	slurm_reset();
 }
 
 TEST(lease_has_all_gpus_that_slurm_gave)
 {
 	const char *out;
 
-	slurm_reset();
-	slurm.options[0][0] = (char[]){ "gpuarb-cus" };
-	slurm.options[0][1] = (char[]){ "15" };
+	slurm_begin("gpuarb-cus=15");
 	spank_setenv(NULL, "SLURM_STEP_GPUS", "1,2", 1);
 	spank_setenv(NULL, "ROCR_VISIBLE_DEVICES", "1,2", 1);
 	spank_setenv(NULL, "CUDA_VISIBLE_DEVICES", "1,2", 1);
@@ -273,16 +273,13 @@ TEST(lease_has_all_gpus_that_slurm_gave)
 	CHECK(!strstr(run_task(), "--gpu=all"));
 	spank_setenv(NULL, "SLURM_JOB_GPUS", "1,2", 1);
 	CHECK(has(run_task(), "[--gpu=all]"));
-	slurm_reset();
 }
 
 TEST(tasks_with_other_gpus_have_another_lease_however_long_the_list_is)
 {
 	char list[1100], first[64], token[64];
 
-	slurm_reset();
-	slurm.options[0][0] = (char[]){ "gpuarb-cus" };
-	slurm.options[0][1] = (char[]){ "15" };
+	slurm_begin("gpuarb-cus=15");
 	spank_setenv(NULL, "SLURM_STEP_GPUS", "1", 1);
 	for (int last = 1; last <= 2; last++) {
 		memset(list, '1', 300);
@@ -298,16 +295,11 @@ TEST(tasks_with_other_gpus_have_another_lease_however_long_the_list_is)
 	spank_setenv(NULL, "ROCR_VISIBLE_DEVICES", list, 1);
 	CHECK(slurm_spank_task_init(NULL, 0, NULL) == -1);
 	CHECK(has(slurm.error, "ROCR_VISIBLE_DEVICES=1111") && has(slurm.error, "1023 bytes"));
-	slurm_reset();
 }
 
 TEST(lease_of_a_job_of_one_task_is_adaptable_if_it_asks_for_that)
 {
-	slurm_reset();
-	slurm.options[0][0] = (char[]){ "gpuarb-cus" };
-	slurm.options[0][1] = (char[]){ "15" };
-	slurm.options[1][0] = (char[]){ "gpuarb-adaptable" };
-	slurm.options[1][1] = (char[]){ "(null)" };
+	slurm_begin("gpuarb-cus=15 gpuarb-adaptable=(null)");
 	CHECK(has(run_task(), "[run][--cus=15][--adaptable][--processes=1][--name=slurm-7][--]"));
 	slurm.step = SLURM_BATCH_SCRIPT;
 	CHECK(has(run_task(), "GPUARB_SLURM_ADAPTABLE=7\n"));
@@ -321,7 +313,6 @@ TEST(lease_of_a_job_of_one_task_is_adaptable_if_it_asks_for_that)
 	spank_setenv(NULL, "SLURM_TASKS_PER_NODE", "2", 1);
 	slurm.job = 9;
 	CHECK(has(run_task(), "[--adaptable][--processes=2][--token=slurm-9]"));
-	slurm_reset();
 }
 
 /* This program as srun or sbatch: prints what the plugin leaves for the tasks. */
@@ -396,11 +387,7 @@ TEST(components_of_a_heterogeneous_job_have_their_own_options)
 
 TEST(task_takes_the_options_of_its_component)
 {
-	slurm_reset();
-	slurm.options[0][0] = (char[]){ "gpuarb-cus" };
-	slurm.options[0][1] = (char[]){ "45" };
-	slurm.options[1][0] = (char[]){ "gpuarb-queues" };
-	slurm.options[1][1] = (char[]){ "8" };
+	slurm_begin("gpuarb-cus=45 gpuarb-queues=8");
 	spank_setenv(NULL, "GPUARB_SLURM_COMPONENTS", " cus=5 cus=15: cus=30 wait=", 1);
 	CHECK(has(run_task(), "[run][--cus=45][--queues=8][--processes=1]")); /* no component */
 	spank_setenv(NULL, "SLURM_JOB_ID_HET_GROUP_0", "7", 1);
@@ -422,13 +409,11 @@ TEST(task_takes_the_options_of_its_component)
 	CHECK(slurm_spank_task_init(NULL, 0, NULL) == 0); /* nothing was typed for it */
 	spank_setenv(NULL, "GPUARB_SLURM_COMPONENTS", " cus=5: cus=6", 1);
 	CHECK(slurm_spank_task_init(NULL, 0, NULL) == 0 && !*slurm.error);
-	slurm_reset();
 }
 
 TEST(task_without_the_option_is_left_alone)
 {
-	slurm_reset();
-	slurm.options[0][0] = (char[]){ "gpuarb-wait" };
+	slurm_begin("gpuarb-wait");
 	CHECK(slurm_spank_task_init(NULL, 0, NULL) == 0);
 	CHECK(!*slurm.error && !slurm.environment[0]);
 }
@@ -437,15 +422,12 @@ TEST(task_fails_when_gpuarbctl_cannot_be_started)
 {
 	char *argv[] = { (char[]){ "gpuarbctl=/no/such/gpuarbctl" }, NULL };
 
-	slurm_reset();
-	slurm.options[0][0] = (char[]){ "gpuarb-cus" };
-	slurm.options[0][1] = (char[]){ "15" };
+	slurm_begin("gpuarb-cus=15");
 	CHECK(slurm_spank_task_init(NULL, 1, argv) == -1);
 	CHECK(has(slurm.error, "/no/such/gpuarbctl"));
 	slurm.silent = true;
 	CHECK(slurm_spank_task_init(NULL, 1, argv) == -1);
 	CHECK(!strstr(slurm.error, "/no/such/gpuarbctl"));
-	slurm_reset();
 }
 
 /* ---- options --------------------------------------------------------------------------------- */
@@ -471,7 +453,7 @@ TEST(option_of_a_job_is_checked_where_it_is_typed)
 	};
 	char text[400], start[64];
 
-	slurm_reset();
+	slurm_begin("");
 	slurm.context = S_CTX_ALLOCATOR;
 	CHECK(slurm_spank_init(NULL, 0, NULL) == 0 && slurm.n_registered == 6);
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
@@ -497,7 +479,7 @@ TEST(option_of_a_job_is_checked_where_it_is_typed)
 
 TEST(prolog_has_no_options)
 {
-	slurm_reset();
+	slurm_begin("");
 	slurm.context = S_CTX_JOB_SCRIPT;
 	CHECK(slurm_spank_init(NULL, 0, NULL) == 0 && slurm.n_registered == 0);
 }

@@ -335,10 +335,9 @@ TEST_WITH(booleans_are_words, struct diagnostics *diagnostics)
 /* Nothing is mapped at the beginning of a process. */
 TEST(file_that_cannot_be_read_is_refused)
 {
-	struct diagnostics diagnostics = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	struct seen seen = { 0 };
 
 	CHECK(ini_read("/proc/self/mem", &OURS, NULL, on_key, &seen, &diagnostics) == -EINVAL);
 	CHECK(diagnostics.n == 1 && diagnostics.list[0].error && seen.size == 0);
-	diagnostics_done(&diagnostics);
 }

@@ -55,32 +55,37 @@ static size_t datagram_init(struct datagram *ret, unsigned n)
 	return sizeof(ret->record) + n * sizeof(ret->partitions[0]);
 }
 
-TEST(a_record_has_the_state_of_the_lease)
-{
-	struct gpuarb_lease_info info;
-	_cleanup_(arena_clear) struct arena arena = { NULL };
+/* A datagram of three partitions, and what is read from it. */
+struct reading {
 	struct datagram datagram;
-	size_t size = datagram_init(&datagram, 3);
+	size_t size;
+	struct gpuarb_lease_info info;
 	struct record_facts facts;
+	struct arena arena;
+};
 
-	CHECK(record_read(&datagram, size, &arena, &info, &facts) == 1);
-	CHECK(info.id == 5 && info.generation == 2 && info.deadline == 1000);
-	CHECK(strcmp(info.state, "granted") == 0 && strcmp(info.reason, "resized") == 0);
-	CHECK(facts.cause == GPUARB_RECORD_SHUTDOWN && info.n_partitions == 3);
-	CHECK(strcmp(info.partitions[2].gpu, "0000:03:00.0") == 0);
+static int reading_read(struct reading *r)
+{
+	return record_read(&r->datagram, r->size, &r->arena, &r->info, &r->facts);
 }
 
-TEST(a_record_has_all_values_of_a_partition)
+FIXTURE(struct reading, r, r->size = datagram_init(&r->datagram, 3), arena_clear(&r->arena));
+
+TEST_WITH(a_record_has_the_state_of_the_lease, struct reading *r)
+{
+	CHECK(reading_read(r) == 1);
+	CHECK(r->info.id == 5 && r->info.generation == 2 && r->info.deadline == 1000);
+	CHECK(strcmp(r->info.state, "granted") == 0 && strcmp(r->info.reason, "resized") == 0);
+	CHECK(r->facts.cause == GPUARB_RECORD_SHUTDOWN && r->info.n_partitions == 3);
+	CHECK(strcmp(r->info.partitions[2].gpu, "0000:03:00.0") == 0);
+}
+
+TEST_WITH(a_record_has_all_values_of_a_partition, struct reading *r)
 {
 	const struct gpuarb_partition *partition;
-	struct gpuarb_lease_info info;
-	_cleanup_(arena_clear) struct arena arena = { NULL };
-	struct datagram datagram;
-	size_t size = datagram_init(&datagram, 1);
-	struct record_facts facts;
 
-	CHECK(record_read(&datagram, size, &arena, &info, &facts) == 1);
-	partition = info.partitions;
+	CHECK(reading_read(r) == 1);
+	partition = r->info.partitions;
 	CHECK(partition->cus == 4 && partition->cus_asked == 5 && partition->effective_cus == 3);
 	CHECK(partition->queues == 6 && partition->streams == 1 && partition->processes == 2);
 	CHECK(partition->sdma_queues == 3 && partition->priority == 11);
@@ -93,39 +98,28 @@ TEST(a_record_has_all_values_of_a_partition)
 	CHECK(strcmp(partition->gaps[0], "power") == 0 && strcmp(partition->gaps[1], "reset") == 0);
 }
 
-TEST(a_record_has_the_paused_flag_and_unknown_flags_are_ignored)
+TEST_WITH(a_record_has_the_paused_flag_and_unknown_flags_are_ignored, struct reading *r)
 {
-	struct gpuarb_lease_info info;
-	_cleanup_(arena_clear) struct arena arena = { NULL };
-	struct datagram datagram;
-	size_t size = datagram_init(&datagram, 3);
-	struct record_facts facts;
-
-	datagram.partitions[1].flags = UINT32_MAX;
-	datagram.partitions[2].flags = UINT32_MAX - GPUARB_RECORD_PAUSED;
-	CHECK(record_read(&datagram, size, &arena, &info, &facts) == 1);
-	CHECK(info.partitions[0].paused == 0 && info.partitions[1].paused == 1);
-	CHECK(info.partitions[2].paused == 0);
+	r->datagram.partitions[1].flags = UINT32_MAX;
+	r->datagram.partitions[2].flags = UINT32_MAX - GPUARB_RECORD_PAUSED;
+	CHECK(reading_read(r) == 1);
+	CHECK(r->info.partitions[0].paused == 0 && r->info.partitions[1].paused == 1);
+	CHECK(r->info.partitions[2].paused == 0);
 }
 
-TEST(a_record_tells_who_is_disturbed_and_who_is_alone)
+TEST_WITH(a_record_tells_who_is_disturbed_and_who_is_alone, struct reading *r)
 {
-	struct gpuarb_lease_info info;
-	_cleanup_(arena_clear) struct arena arena = { NULL };
-	struct datagram datagram;
-	size_t size = datagram_init(&datagram, 3);
-	struct record_facts facts;
+	struct gpuarb_record_partition *partitions = r->datagram.partitions;
 
-	datagram.partitions[1].disturbed_cus = 12;
-	datagram.partitions[1].flags |= GPUARB_RECORD_RESETTING;
-	datagram.partitions[1].resets = 3;
-	datagram.partitions[0].flags = datagram.partitions[2].flags = GPUARB_RECORD_ALONE;
-	CHECK(record_read(&datagram, size, &arena, &info, &facts) == 1);
-	CHECK(facts.resetting && facts.resets == 3);
-	CHECK(!facts.alone && facts.disturbed_cus[0] == 0 && facts.disturbed_cus[1] == 12);
-	datagram.partitions[1].flags = GPUARB_RECORD_ALONE | GPUARB_RECORD_PAUSED;
-	CHECK(record_read(&datagram, size, &arena, &info, &facts) == 1 && facts.alone);
-	CHECK(info.partitions[1].paused);
+	partitions[1].disturbed_cus = 12;
+	partitions[1].flags |= GPUARB_RECORD_RESETTING;
+	partitions[1].resets = 3;
+	partitions[0].flags = partitions[2].flags = GPUARB_RECORD_ALONE;
+	CHECK(reading_read(r) == 1);
+	CHECK(r->facts.resetting && r->facts.resets == 3);
+	CHECK(!r->facts.alone && r->facts.disturbed_cus[0] == 0 && r->facts.disturbed_cus[1] == 12);
+	partitions[1].flags = GPUARB_RECORD_ALONE | GPUARB_RECORD_PAUSED;
+	CHECK(reading_read(r) == 1 && r->facts.alone && r->info.partitions[1].paused);
 }
 
 TEST(header_and_partitions_of_a_record_may_be_longer)
@@ -152,23 +146,21 @@ TEST(header_and_partitions_of_a_record_may_be_longer)
 	free(grown);
 }
 
-TEST(record_of_a_daemon_without_xgmi_queues_is_read)
+TEST_WITH(record_of_a_daemon_without_xgmi_queues_is_read, struct reading *r)
 {
-	struct gpuarb_lease_info info;
-	_cleanup_(arena_clear) struct arena arena = { NULL };
-	struct datagram from;
-	size_t size = datagram_init(&from, 2), each = GPUARB_RECORD_PARTITION_0_1;
-	unsigned char *old = (unsigned char *)from.partitions;
-	struct record_facts facts;
+	const size_t each = GPUARB_RECORD_PARTITION_0_1;
+	struct datagram *from = &r->datagram;
 
-	CHECK(size > 0);
-	from.record.partition_size = (uint32_t)each;
-	memcpy(from.partitions[1].gpu, "0000:04:00.0", 13);
-	memmove(old + each, &from.partitions[1], each);
-	CHECK(record_read(&from, sizeof(from.record) + 2 * each, &arena, &info, &facts) == 1);
-	CHECK(info.n_partitions == 2 && strcmp(info.partitions[1].gpu, "0000:04:00.0") == 0);
-	CHECK(info.partitions[0].sdma_queues == 3 && info.partitions[0].sdma_xgmi_queues == 0);
-	CHECK(info.partitions[1].sdma_xgmi_queues == 0);
+	datagram_init(from, 2);
+	from->record.partition_size = (uint32_t)each;
+	memcpy(from->partitions[1].gpu, "0000:04:00.0", 13);
+	memmove((unsigned char *)from->partitions + each, &from->partitions[1], each);
+	r->size = sizeof(from->record) + 2 * each;
+	CHECK(reading_read(r) == 1 && r->info.n_partitions == 2);
+	CHECK(strcmp(r->info.partitions[1].gpu, "0000:04:00.0") == 0);
+	CHECK(r->info.partitions[0].sdma_queues == 3 &&
+	      r->info.partitions[0].sdma_xgmi_queues == 0);
+	CHECK(r->info.partitions[1].sdma_xgmi_queues == 0);
 }
 
 TEST(a_record_of_another_version_is_skipped)

@@ -176,13 +176,12 @@ TEST(floor_that_the_users_of_a_tenant_cannot_hold_is_refused)
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		char text[256];
-		struct tree tree;
+		_cleanup_(tree_done) struct tree tree;
 
 		snprintf(text, sizeof(text), "[tenant t]\n%s", cases[i].keys);
 		tree = tree_new(text);
 		CHECK((tree_load(&tree) == -EINVAL) == (cases[i].problem != NULL));
 		CHECK(!cases[i].problem || config_says(&tree.diagnostics, cases[i].problem));
-		tree_done(&tree);
 	}
 }
 
@@ -393,7 +392,7 @@ TEST(invalid_value_is_refused_with_file_line_and_key)
 
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
 		bool all = wrong[i].section[0] == 't' && !strstr(wrong[i].line, "match-user");
-		struct tree tree;
+		_cleanup_(tree_done) struct tree tree;
 
 		snprintf(text, sizeof(text), "[%s]\n%s\n%s", wrong[i].section, wrong[i].line,
 			 all ? "match-user = root\n" : "");
@@ -409,7 +408,6 @@ TEST(invalid_value_is_refused_with_file_line_and_key)
 			fprintf(stderr, "%s -> %s\n", wrong[i].line, tree.diagnostics.list[0].text);
 			abort();
 		}
-		tree_done(&tree);
 	}
 }
 
@@ -426,13 +424,12 @@ TEST(time_of_any_unit_is_at_most_one_hour)
 	char text[64];
 
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
-		struct tree tree;
+		_cleanup_(tree_done) struct tree tree;
 
 		snprintf(text, sizeof(text), "[daemon]\nactivate-grace = %s\n", table[i].value);
 		tree = tree_new(text);
 		CHECK(tree_load(&tree) == 0);
 		CHECK(tree.settings->activate_grace_usec == table[i].usec);
-		tree_done(&tree);
 	}
 }
 
@@ -475,7 +472,7 @@ TEST(invalid_section_is_refused)
 	char text[128];
 
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
-		struct tree tree;
+		_cleanup_(tree_done) struct tree tree;
 
 		snprintf(text, sizeof(text), "\n[%s]\nanything = 1\n", wrong[i].section);
 		if (strcmp(wrong[i].section, "tenant nobody") == 0)
@@ -485,7 +482,6 @@ TEST(invalid_section_is_refused)
 		CHECK(tree.diagnostics.n == 1 &&
 		      config_says(&tree.diagnostics, "/gpuarbd.conf:2: "));
 		CHECK(config_says(&tree.diagnostics, wrong[i].says));
-		tree_done(&tree);
 	}
 }
 
@@ -564,12 +560,11 @@ TEST(invalid_value_of_a_share_is_refused)
 
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
 		char text[64];
-		struct tree tree;
+		_cleanup_(tree_done) struct tree tree;
 
 		snprintf(text, sizeof(text), "[share web]\n%s\n", wrong[i][0]);
 		tree = tree_new(text);
 		CHECK(tree_load(&tree) == -EINVAL && config_says(&tree.diagnostics, wrong[i][1]));
-		tree_done(&tree);
 	}
 }
 

@@ -296,11 +296,10 @@ TEST(profile_name_that_is_a_path_is_refused)
 	struct profile profile;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		struct diagnostics diagnostics = { 0 };
+		_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 
 		CHECK(profile_load("/nonexistent", names[i], &profile, &diagnostics) == -EINVAL);
 		CHECK(reported(&diagnostics, "profile"));
-		diagnostics_done(&diagnostics);
 	}
 }
 
