@@ -54,30 +54,27 @@ void lending_done(struct lending *l)
 	scene_done(&l->s);
 }
 
-struct lease *borrow(struct lending *l, unsigned least, unsigned most)
+struct lease *reserve_as(struct lending *l, uid_t uid, const char *format, ...)
 {
-	struct request request = request_for(least);
 	struct lease *lease;
+	va_list args;
 
-	request.wants[0].cus_min = least;
-	request.wants[0].cus_max = most;
-	request.wants[0].queues = 2;
-	request.adaptable = true;
-	lease = reserve(l->s.arbiter, ANY, &request, &l->s.result);
+	va_start(args, format);
+	lease = grant_list(&l->s, uid, format, args);
+	va_end(args);
 	settle(l);
 	return lease;
 }
 
+struct lease *borrow(struct lending *l, unsigned least, unsigned most)
+{
+	return reserve_as(l, ANY, "cus=%u cus-min=%u cus-max=%u queues=2; adaptable=1", least,
+			  least, most);
+}
+
 struct lease *keep_inactive(struct lending *l, unsigned cus)
 {
-	struct request request = request_for(cus);
-	struct lease *lease;
-
-	request.start_inactive = true;
-	request.wants[0].queues = 2;
-	lease = reserve(l->s.arbiter, VR, &request, &l->s.result);
-	settle(l);
-	return lease;
+	return reserve_as(l, VR, "cus=%u queues=2; start-inactive=1", cus);
 }
 
 int activate(struct lending *l, uint64_t id, bool active)

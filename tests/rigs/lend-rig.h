@@ -23,6 +23,10 @@ void pass(struct lending *l, uint64_t usec);
 struct lending lending_of(size_t gpus);
 void lending_done(struct lending *l);
 
+/* Reserves as grant_as(), and settles. */
+struct lease *reserve_as(struct lending *l, uid_t uid, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
 /* Reserves an adaptable lease for the user ANY. */
 struct lease *borrow(struct lending *l, unsigned least, unsigned most);
 

@@ -5,6 +5,7 @@
 
 #include "ledger-rig.h"
 #include "refusal-check.h"
+#include "request-text.h"
 
 #define VR 1    /* a realtime user */
 #define LAB 2   /* a guaranteed user */
@@ -21,5 +22,17 @@ struct scene scene_of(size_t n_gpus);
 void scene_done(struct scene *scene);
 
 struct lease *grant(struct scene *scene, uid_t uid, unsigned cus);
+
+/* Reserves what the text of request-text.h asks for. */
+struct lease *grant_as(struct scene *scene, uid_t uid, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+struct lease *grant_list(struct scene *scene, uid_t uid, const char *format, va_list args);
+
+/* Resizes a lease as its owner: 0, or what planning it returns. */
+int resize_as(struct scene *scene, const struct lease *lease, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* To be changed. */
+struct tenant *tenant_of(const struct scene *scene, const char *name);
 
 bool refused(const struct scene *scene, enum result_kind kind, enum reason reason);

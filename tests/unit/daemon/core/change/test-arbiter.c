@@ -52,12 +52,8 @@ TEST_WITH(refusal_of_shader_engines_names_how_many_are_free, struct scene *s)
 
 TEST_WITH(realtime_with_isolation_cu_shares_engines_only_with_isolation_cu, struct scene *s)
 {
-	struct request request = request_for(24);
-
-	request.wants[0].isolation = ISOLATION_CU;
-	request.wants[0].shader_engines = 4;
-	CHECK(reserve(s->arbiter, VR, &request, &s->result));
-	CHECK(reserve(s->arbiter, VR, &request, &s->result));
+	CHECK(grant_as(s, VR, "cus=24 isolation=cu shader-engines=4"));
+	CHECK(grant_as(s, VR, "cus=24 isolation=cu shader-engines=4"));
 	CHECK(!grant(s, VR, 4) && refused(s, RESULT_NO_CAPACITY, REASON_SHADER_ENGINES));
 }
 
@@ -79,11 +75,8 @@ TEST_WITH(tenant_with_alone_shares_no_engine_with_any_lease, struct scene *s)
 
 TEST_WITH(best_effort_shares_cus_only_where_both_asked_for_it, struct scene *s)
 {
-	struct request shared = request_for(60);
-
-	shared.wants[0].isolation = ISOLATION_SHARED;
-	struct lease *a = reserve(s->arbiter, ANY, &shared, &s->result);
-	struct lease *b = reserve(s->arbiter, ANY, &shared, &s->result);
+	struct lease *a = grant_as(s, ANY, "cus=60 isolation=shared");
+	struct lease *b = grant_as(s, ANY, "cus=60 isolation=shared");
 
 	CHECK(a && b && b->partitions[0].count == 60);
 	CHECK(!grant(s, ANY, 10) && refused(s, RESULT_NO_CAPACITY, REASON_CUS));
@@ -158,7 +151,7 @@ TEST(each_budget_has_its_own_refusal)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
-		struct scene s = scene_of(1);
+		_cleanup_(scene_done) struct scene s = scene_of(1);
 		struct request request = request_for(4);
 		struct want *want = &request.wants[0];
 
@@ -171,55 +164,30 @@ TEST(each_budget_has_its_own_refusal)
 		CHECK(reserve(s.arbiter, ANY, &request, &s.result));
 		CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
 		CHECK(refused(&s, RESULT_NO_CAPACITY, table[i]));
-		scene_done(&s);
 	}
-}
-
-TEST_WITH(request_that_no_empty_gpu_can_have_never_fits, struct scene *s)
-{
-	struct request request = request_for(4);
-
-	request.wants[0].queues = 25;
-	CHECK(!reserve(s->arbiter, ANY, &request, &s->result));
-	CHECK(refused(s, RESULT_NEVER_FITS, REASON_QUEUES) && s->result.refusals[0].free == 24);
-	CHECK(grant(s, ANY, 60));
-	CHECK(!grant(s, ANY, 200) && refused(s, RESULT_NEVER_FITS, REASON_CUS));
 }
 
 TEST_WITH(last_slots_are_granted_but_reserved_ones_are_not, struct scene *s)
 {
-	struct request request = request_for(4);
-
 	s->arbiter->gpus[0].reserve_queues = 3; /* as on an MI250: trouble from 22 queues on */
-	request.wants[0].queues = 21;
-	CHECK(reserve(s->arbiter, ANY, &request, &s->result));
-	request.wants[0].queues = 1;
-	CHECK(!reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(grant_as(s, ANY, "cus=4 queues=21"));
+	CHECK(!grant_as(s, ANY, "cus=4 queues=1"));
 	CHECK(refused(s, RESULT_NO_CAPACITY, REASON_QUEUES) && s->result.refusals[0].free == 0);
 }
 
 TEST_WITH(refusal_for_shape_names_the_next_smaller_and_larger_size, struct scene *s)
 {
-	struct request request = request_for(31);
-
-	request.wants[0].exact = true;
-	CHECK(!reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(!grant_as(s, ANY, "cus=31 exact=1"));
 	CHECK(refused(s, RESULT_NEVER_FITS, REASON_SHAPE));
 	CHECK(fits_are(s, RESOURCE_CUS, 30, 32));
 }
 
 TEST_WITH(cus_min_above_the_cus_of_the_engines_never_fits, struct scene *s)
 {
-	struct request request = request_for(0);
-
-	request.wants[0].shader_engines = 1;
-	request.wants[0].cus_min = 16;
-	CHECK(!reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(!grant_as(s, ANY, "shader-engines=1 cus-min=16"));
 	CHECK(refused(s, RESULT_NEVER_FITS, REASON_SHAPE));
-	request.wants[0].cus_min = 15;
-	CHECK(reserve(s->arbiter, ANY, &request, &s->result)->partitions[0].count == 15);
-	request.wants[0].shader_engines = 5;
-	CHECK(!reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(grant_as(s, ANY, "shader-engines=1 cus-min=15")->partitions[0].count == 15);
+	CHECK(!grant_as(s, ANY, "cus-min=15 shader-engines=5"));
 	CHECK(refused(s, RESULT_NEVER_FITS, REASON_SHADER_ENGINES));
 }
 
@@ -250,10 +218,8 @@ TEST(unknown_gpu_is_refused_by_name)
 TEST(gpu_any_prefers_the_fullest_gpu_that_grants_as_much)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(2);
-	struct request first = request_for(20);
 
-	strcpy(first.wants[0].gpu, "1");
-	CHECK(reserve(s.arbiter, ANY, &first, &s.result));
+	CHECK(grant_as(&s, ANY, "cus=20 gpu=1"));
 	CHECK(grant(&s, ANY, 30)->partitions[0].gpu == 1);
 	CHECK(grant(&s, ANY, 60)->partitions[0].gpu == 0);
 }
@@ -340,14 +306,6 @@ TEST_WITH(lease_that_its_caller_does_not_know_of_ends_although_a_process_is_boun
 	CHECK(arbiter_next_deadline(s->arbiter) == 0);
 	arbiter_expire(s->arbiter, 0);
 	CHECK(lease->state == STATE_ENDING && arbiter_next_deadline(s->arbiter) == UINT64_MAX);
-}
-
-TEST_WITH(ids_are_never_used_again, struct scene *s)
-{
-	uint64_t id = grant(s, ANY, 10)->id;
-
-	release(s->arbiter, id);
-	CHECK(grant(s, ANY, 10)->id == id + 1);
 }
 
 TEST(gpu_index_in_a_request_is_replaced_by_the_name)

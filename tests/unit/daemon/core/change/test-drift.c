@@ -27,16 +27,6 @@ static struct stage stage_of(void)
 	return stage;
 }
 
-static struct tenant *tenant_of(struct stage *stage, const struct lease *lease)
-{
-	struct settings *settings = stage->arbiter->settings;
-
-	for (size_t i = 0; i < settings->n_tenants; i++)
-		if (strcmp(settings->tenants[i].name, lease->tenant) == 0)
-			return &settings->tenants[i];
-	abort();
-}
-
 /* A lease whose process has this pid. */
 static struct lease *hold(struct stage *stage, uid_t uid, unsigned cus, pid_t pid)
 {
@@ -44,6 +34,15 @@ static struct lease *hold(struct stage *stage, uid_t uid, unsigned cus, pid_t pi
 
 	CHECK(lease && arbiter_bind(stage->arbiter, lease->id, pid, false) == 0);
 	return lease;
+}
+
+/* Activates or deactivates as VR: 0 or a negative errno. */
+static int activate(struct stage *stage, const struct lease *lease, bool active)
+{
+	const struct caller caller = caller_of(VR);
+
+	result_done(&stage->s.result);
+	return set_active(stage->arbiter, &caller, lease->id, active, &stage->s.result);
 }
 
 static struct observed process(pid_t pid, unsigned queues)
@@ -212,7 +211,7 @@ TEST(drift_is_reported_by_default_and_revoked_or_killed_where_the_tenant_says_so
 		const struct cuset *all = &stage.arbiter->gpus[0].all;
 		uint64_t deadline;
 
-		tenant_of(&stage, lease)->on_drift = what;
+		tenant_of(&stage.s, lease->tenant)->on_drift = what;
 		look(&stage, 0, process(10, 1), queue(10, all));
 		CHECK(lease->state == STATE_GRANTED);
 		look(&stage, GRACE, process(10, 1), queue(10, all));
@@ -242,7 +241,7 @@ TEST(drift_into_a_realtime_lease_is_revoked_unless_the_tenant_says_report)
 		struct cuset beside = stage.arbiter->gpus[0].all;
 
 		row.uid = LAB;
-		tenant_of(&stage, lease)->on_drift = what;
+		tenant_of(&stage.s, lease->tenant)->on_drift = what;
 		/* Beyond its mask, but in no engine of the realtime lease. */
 		for (unsigned e = 0; e < CUSET_ENGINES; e++)
 			if (cuset_engines(&rt->partitions[0].cus) >> e & 1)
@@ -266,7 +265,7 @@ static struct lease *end_on_engines(struct stage *stage, enum on_drift what)
 	CHECK(grant(&stage->s, VR, 15));
 	lease = hold(stage, LAB, 15, 10);
 	row.uid = LAB;
-	tenant_of(stage, lease)->on_drift = what;
+	tenant_of(&stage->s, lease->tenant)->on_drift = what;
 	look(stage, 0, row, queue(10, &stage->arbiter->gpus[0].all));
 	look(stage, GRACE, row, queue(10, &stage->arbiter->gpus[0].all));
 	CHECK(lease->state == STATE_REVOKING);
@@ -448,27 +447,24 @@ static void take_engines(const struct stage *stage, const struct lease *lease, b
 
 TEST_WITH(inactive_lease_is_not_activated_under_a_queue_of_its_engines, struct stage *stage)
 {
-	const struct caller caller = caller_of(VR);
 	struct lease *rt = grant(&stage->s, VR, 10);
 	struct cuset beside, own;
 	const struct refusal *refusal;
 
-	CHECK(set_active(stage->arbiter, &caller, rt->id, false, &stage->s.result) == 0);
+	CHECK(activate(stage, rt, false) == 0);
 	take_engines(stage, rt, false, &beside);
 	take_engines(stage, rt, true, &own);
 	cuset_remove(&own, &rt->partitions[0].cus); /* its engine, and none of its CUs */
 	CHECK(!cuset_empty(&own));
 	look(stage, 0, process(10, 1), queue(10, &own));
-	CHECK(set_active(stage->arbiter, &caller, rt->id, true, &stage->s.result) < 0);
+	CHECK(activate(stage, rt, true) < 0);
 	CHECK(refused(&stage->s, RESULT_NO_CAPACITY, REASON_UNMASKED));
 	refusal = &stage->s.result.refusals[0];
 	CHECK(refusal->n_processes == 1 && refusal->processes[0].pid == 10);
 	CHECK(refusal->asked == 10 && refusal->free == 0 && refusal->retry);
 	CHECK(strstr(stage->s.result.sentence, "pid 10 (python3") && rt->state == STATE_INACTIVE);
-	result_done(&stage->s.result);
-	stage->s.result = (struct result){ 0 };
 	look(stage, 0, process(10, 1), queue(10, &beside));
-	CHECK(set_active(stage->arbiter, &caller, rt->id, true, &stage->s.result) == 0);
+	CHECK(activate(stage, rt, true) == 0);
 	arbiter_lend(stage->arbiter, stage->now);
 	CHECK(rt->state == STATE_GRANTED);
 }
@@ -477,7 +473,6 @@ TEST(own_queues_and_ignored_queues_do_not_stop_an_activation)
 {
 	for (unsigned ignored = 0; ignored < 2; ignored++) {
 		struct stage stage = stage_of();
-		const struct caller caller = caller_of(VR);
 		struct lease *rt = hold(&stage, VR, 10, 10);
 		pid_t pid = ignored ? 11 : 10;
 		struct observed row = process(pid, 1);
@@ -485,9 +480,9 @@ TEST(own_queues_and_ignored_queues_do_not_stop_an_activation)
 		row.uid = VR;
 		if (ignored)
 			stage.arbiter->settings->unmasked = UNMASKED_IGNORE;
-		CHECK(set_active(stage.arbiter, &caller, rt->id, false, &stage.s.result) == 0);
+		CHECK(activate(&stage, rt, false) == 0);
 		look(&stage, 0, row, queue(pid, &stage.arbiter->gpus[0].all));
-		CHECK(set_active(stage.arbiter, &caller, rt->id, true, &stage.s.result) == 0);
+		CHECK(activate(&stage, rt, true) == 0);
 		scene_done(&stage.s);
 	}
 }
@@ -497,27 +492,24 @@ TEST(queue_of_another_user_with_the_pid_of_the_owner_stops_an_activation)
 {
 	for (unsigned bound = 0; bound < 2; bound++) {
 		struct stage stage = stage_of();
-		const struct caller caller = caller_of(VR);
 		struct lease *rt = grant(&stage.s, VR, 10);
 
 		rt->pid = 10;
 		CHECK(!bound || arbiter_bind(stage.arbiter, rt->id, 10, false) == 0);
-		CHECK(set_active(stage.arbiter, &caller, rt->id, false, &stage.s.result) == 0);
+		CHECK(activate(&stage, rt, false) == 0);
 		look(&stage, 0, process(10, 1), queue(10, &stage.arbiter->gpus[0].all));
-		CHECK(set_active(stage.arbiter, &caller, rt->id, true, &stage.s.result) < 0);
+		CHECK(activate(&stage, rt, true) < 0);
 		CHECK(refused(&stage.s, RESULT_NO_CAPACITY, REASON_UNMASKED));
-		result_done(&stage.s.result);
 		scene_done(&stage.s);
 	}
 }
 
 TEST_WITH(activating_lease_waits_until_a_queue_of_its_cus_has_gone, struct stage *stage)
 {
-	const struct caller caller = caller_of(VR);
 	struct lease *rt = grant(&stage->s, VR, 10);
 
-	CHECK(set_active(stage->arbiter, &caller, rt->id, false, &stage->s.result) == 0);
-	CHECK(set_active(stage->arbiter, &caller, rt->id, true, &stage->s.result) == 0);
+	CHECK(activate(stage, rt, false) == 0);
+	CHECK(activate(stage, rt, true) == 0);
 	look(stage, 0, process(10, 1), queue(10, &stage->arbiter->gpus[0].all));
 	arbiter_lend(stage->arbiter, stage->now);
 	CHECK(rt->state == STATE_ACTIVATING && rt->deadline_usec == UINT64_MAX);
@@ -645,17 +637,15 @@ TEST_WITH(tier_is_hardware_while_a_compute_partition_has_one_lease_and_nothing_e
 
 TEST(tier_is_hardware_only_if_nothing_else_shares_the_memory_of_the_card)
 {
-	struct scene s = scene_of(2);
+	_cleanup_(scene_done) struct scene s = scene_of(2);
 	struct gpu *gpus = s.arbiter->gpus;
-	struct request request = request_for(15);
 	struct lease *lease;
 	struct observed row;
 
 	strcpy(gpus[0].info.name, "0000:03:00.0/0");
 	strcpy(gpus[1].info.name, "0000:03:00.0/1");
 	gpus[1].info.kfd_gpu_id = GPU_ID;
-	strcpy(request.wants[0].gpu, "0");
-	lease = reserve(s.arbiter, ANY, &request, &s.result);
+	lease = grant_as(&s, ANY, "cus=15 gpu=0");
 	arbiter_judge_drift(s.arbiter, 1);
 	CHECK(has_tier(lease, "hardware"));
 	row = process(77, 1);
@@ -667,11 +657,9 @@ TEST(tier_is_hardware_only_if_nothing_else_shares_the_memory_of_the_card)
 	CHECK(has_tier(lease, "hardware"));
 	gpus[1].info.memory = 0;
 	CHECK(arbiter_observe(s.arbiter, NULL, 0) == 0);
-	strcpy(request.wants[0].gpu, "1");
-	CHECK(reserve(s.arbiter, ANY, &request, &s.result));
+	CHECK(grant_as(&s, ANY, "cus=15 gpu=1"));
 	arbiter_judge_drift(s.arbiter, 4);
 	CHECK(has_tier(lease, "cooperative"));
-	scene_done(&s);
 }
 
 /* ---- what a disturbed lease is told ---------------------------------------------------------- */

@@ -369,17 +369,13 @@ static struct crowd crowd_of(size_t gpus, uint64_t wait_usec)
 {
 	struct crowd c = { .l = lending_of(gpus), .request = request_for(0) };
 	struct scene *s = &c.l.s;
-	struct request own = request_for(4);
 	struct lease *fill[4];
 
 	s->arbiter->settings->tenants[0].max_cus = (struct limit){ LIMIT_COUNT, 32 };
 	add_tenant(s->arbiter, "night", OTHER, CLASS_BESTEFFORT)->preempt = true;
 	for (size_t i = 1; i < gpus; i++)
 		CHECK(grant(s, OTHER, 60));
-	own.class = CLASS_BESTEFFORT;
-	own.adaptable = true;
-	own.wants[0].cus_max = 16;
-	CHECK(c.moving = reserve(s->arbiter, VR, &own, &s->result));
+	CHECK(c.moving = grant_as(s, VR, "cus=4 cus-max=16; class=besteffort adaptable=1"));
 	for (size_t i = 0; i < 4; i++) {
 		CHECK(i == 0 || grant(s, LAB, 5));
 		CHECK(fill[i] = grant(s, LAB, i == 0 ? 11 : 10));

@@ -17,13 +17,6 @@ static enum enforce_step next_enforce_step(struct contest *c)
 
 FIXTURE(struct contest, c, *c = contest_of(ENFORCE_STEP_KILL), scene_done(&c->l.s));
 
-TEST_WITH(no_enforcement_step_is_due_before_the_deadline, struct contest *c)
-{
-	c->l.now += SECOND_USEC - 1;
-	CHECK(next_enforce_step(c) == ENFORCE_STEP_NONE);
-	CHECK(arbiter_next_deadline(c->l.s.arbiter) == c->l.now + 1);
-}
-
 /* After a restart, and when changes can be saved again: an acknowledgement may have been lost. */
 TEST_WITH(a_borrower_whose_deadline_passed_gets_time_to_acknowledge_again, struct contest *c)
 {
@@ -157,19 +150,6 @@ TEST(revoked_lease_has_a_grace_and_ends_earlier_if_acknowledged)
 	CHECK(!ledger_find(l.s.arbiter, id));
 }
 
-TEST(a_revoked_lease_ends_at_its_deadline)
-{
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *lab = grant(&l.s, LAB, 30), *which;
-
-	CHECK(revoke(&l, lab->id, 0) == 0);
-	CHECK(arbiter_next_enforce_step(l.s.arbiter, l.now, &which) == ENFORCE_STEP_REPORT &&
-	      which == lab);
-	CHECK(lab->state == STATE_ENDING && lab->enforce.due_usec == UINT64_MAX);
-	CHECK(arbiter_next_enforce_step(l.s.arbiter, l.now + SECOND_USEC, &which) ==
-	      ENFORCE_STEP_NONE);
-}
-
 TEST(terminated_lease_is_to_be_killed_whatever_its_tenant_says)
 {
 	_cleanup_(lending_done) struct lending l = lending_of(1);
@@ -233,13 +213,11 @@ TEST(a_grace_of_a_year_is_refused)
 TEST(revoked_waiting_lease_ends_at_once)
 {
 	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct request request = request_for(60);
 	struct lease *waiting;
 	uint64_t id;
 
 	grant(&l.s, LAB, 60);
-	request.wait_usec = UINT64_MAX;
-	waiting = reserve(l.s.arbiter, LAB, &request, &l.s.result);
+	waiting = grant_as(&l.s, LAB, "cus=60; wait-usec=forever");
 	id = waiting->id;
 	CHECK(waiting->state == STATE_WAITING && revoke(&l, id, 5 * SECOND_USEC) == 0);
 	CHECK(!ledger_find(l.s.arbiter, id));

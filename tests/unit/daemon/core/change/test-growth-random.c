@@ -280,7 +280,7 @@ static bool has_quota(const struct arbiter *arbiter)
 
 static void run(const struct gpu_info *gpu, unsigned seed, struct outcome_count *count)
 {
-	struct lending l;
+	_cleanup_(lending_done) struct lending l;
 	struct search search;
 	const struct party *starved;
 	unsigned rounds;
@@ -303,7 +303,6 @@ static void run(const struct gpu_info *gpu, unsigned seed, struct outcome_count 
 	}
 	while (l.s.arbiter->n_leases > 0)
 		release(l.s.arbiter, l.s.arbiter->leases[0]->id);
-	lending_done(&l);
 }
 
 TEST(masks_come_to_rest_and_are_fair)
@@ -396,7 +395,7 @@ TEST(masks_grow_once_in_an_interval_while_leases_come_and_go)
 	struct gpu_info infos[SHIPPED_GPUS_MAX];
 	char names[SHIPPED_GPUS_MAX][64];
 	unsigned most = 0, gpu;
-	struct lending l;
+	_cleanup_(lending_done) struct lending l;
 
 	seed_rand(SEED_OF_RUN("GROWTH_SEED"));
 	gpu = below((unsigned)load_shipped_gpus(infos, names));
@@ -421,5 +420,4 @@ TEST(masks_grow_once_in_an_interval_while_leases_come_and_go)
 	       (unsigned long long)growths);
 	CHECK_REACHED(most > 0);
 	CHECK(balance(&l) < ROUNDS);
-	lending_done(&l);
 }

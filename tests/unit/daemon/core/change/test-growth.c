@@ -43,17 +43,6 @@ TEST_WITH(second_borrower_has_its_share_when_the_first_has_acknowledged, struct 
 	CHECK(is_stable(l));
 }
 
-/* Their bases are placed in one engine: one of them moves for the fairest rectangles, two engines each. */
-TEST_WITH(shares_are_whole_rectangles_beside_each_other, struct lending *l)
-{
-	struct lease *a = borrow(l, 4, 60), *b = borrow(l, 4, 60);
-
-	CHECK(cus_of(a) == 30 && cus_of(b) == 30 && a->generation == 2);
-	follow(l, a);
-	CHECK(b->state == STATE_GRANTED && cus_of(b) == 30 && b->generation == 1);
-	CHECK(is_stable(l));
-}
-
 /* Each has its base in one of the two engines that nobody lends. */
 TEST_WITH(two_borrowers_of_lent_engines_have_half_each, struct lending *l)
 {
@@ -65,22 +54,6 @@ TEST_WITH(two_borrowers_of_lent_engines_have_half_each, struct lending *l)
 	CHECK(cus_of(a) == 30 && cus_of(b) == 30);
 	follow(l, a);
 	CHECK(b->state == STATE_GRANTED && is_stable(l));
-}
-
-TEST_WITH(third_borrower_takes_its_share_from_both, struct lending *l)
-{
-	struct lease *a = borrow(l, 4, 60), *b = borrow(l, 4, 60), *c;
-
-	follow(l, a);
-	c = borrow(l, 4, 60);
-	CHECK(c->state == STATE_ACTIVATING && a->generation == 3 && b->generation == 2);
-	follow(l, a);
-	follow(l, b);
-	follow(l, c);
-	CHECK(cus_of(a) == 20 && cus_of(b) == 20 && cus_of(c) == 20);
-	/* 2: it began with what the first one had returned. */
-	CHECK(c->state == STATE_GRANTED && c->generation <= 2);
-	CHECK(is_stable(l));
 }
 
 /* Two start at once: the third is admitted before the first has acknowledged anything. */
@@ -192,11 +165,10 @@ TEST_WITH(lease_is_not_granted_promised_cus_that_a_fixed_lease_got_in_the_same_t
 	  struct lending *l)
 {
 	struct lease *a = borrow(l, 15, 45), *b = borrow(l, 15, 60), *fixed, *c;
-	struct request request = request_for(15);
 
 	l->s.arbiter->gpus[0].lend.grown_usec = l->now - SECOND_USEC / 2;
 	follow(l, a);
-	fixed = reserve(l->s.arbiter, ANY, &request, &l->s.result);
+	fixed = grant_as(&l->s, ANY, "cus=15");
 	CHECK(fixed->state == STATE_GRANTED);
 	CHECK(cuset_overlap(&b->partitions[0].adaptation->promised, &fixed->partitions[0].cus));
 	c = borrow(l, 4, 60);
@@ -222,13 +194,11 @@ TEST_WITH(end_of_a_lease_ends_its_promise, struct lending *l)
 TEST_WITH(activation_that_keeps_out_a_barring_lease_of_its_user_opens_the_gpu, struct lending *l)
 {
 	struct lease *own = keep_inactive(l, 8), *waiting, *small;
-	struct request request = request_for(10);
 
 	CHECK(grant_on(&l->s, OTHER, "any", 22));
 	for (size_t i = 0; i < l->s.arbiter->settings->n_tenants; i++)
 		l->s.arbiter->settings->tenants[i].exclusive = EXCLUSIVE_ASK;
-	request.exclusive = true;
-	waiting = ask(&l->s, VR, request);
+	waiting = ask(&l->s, VR, request_of("cus=10; exclusive=1"));
 	CHECK(waiting && waiting->state == STATE_WAITING);
 	for (unsigned i = 0; i < LEASE_PASSES_MAX; i++) {
 		small = grant_on(&l->s, ANY, "any", 4);
@@ -257,17 +227,8 @@ TEST_WITH(round_of_growth_ends_a_promise_that_was_not_kept, struct lending *l)
 
 static struct lease *borrow_as(struct lending *l, uid_t uid, unsigned least, unsigned most)
 {
-	struct request request = request_for(least);
-	struct lease *lease;
-
-	request.class = CLASS_BESTEFFORT;
-	request.adaptable = true;
-	request.wants[0].cus_min = least;
-	request.wants[0].cus_max = most;
-	lease = reserve(l->s.arbiter, uid, &request, &l->s.result);
-	CHECK(lease);
-	settle(l);
-	return lease;
+	return reserve_as(l, uid, "cus=%u cus-min=%u cus-max=%u; class=besteffort adaptable=1",
+			  least, least, most);
 }
 
 /* Lets time pass until all leases have followed and no mask changes any more. */
@@ -285,7 +246,7 @@ TEST(weights_divide_the_cus_that_are_borrowed)
 	static const unsigned weights[][2] = { { 100, 100 }, { 300, 100 }, { 100, 300 }, { 0, 0 } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(weights); i++) {
-		struct lending l = lending_of(1);
+		_cleanup_(lending_done) struct lending l = lending_of(1);
 		struct settings *settings = l.s.arbiter->settings;
 		struct lease *a, *b;
 		uint64_t generation;
@@ -309,7 +270,6 @@ TEST(weights_divide_the_cus_that_are_borrowed)
 		generation = a->generation + b->generation;
 		balance(&l);
 		CHECK(a->generation + b->generation == generation); /* it is settled */
-		lending_done(&l);
 	}
 }
 
@@ -371,7 +331,7 @@ TEST_WITH(bases_of_leases_move_within_their_masks, struct lending *l)
 
 TEST(five_equal_leases_on_an_mi300x_have_nearly_the_same)
 {
-	struct lending l = { .now = 100 * SECOND_USEC };
+	_cleanup_(lending_done) struct lending l = { .now = 100 * SECOND_USEC };
 	struct gpu_info info = radeon_vii("0000:03:00.0");
 	struct lease *leases[5];
 
@@ -388,7 +348,6 @@ TEST(five_equal_leases_on_an_mi300x_have_nearly_the_same)
 	}
 	printf("CUs\n");
 	CHECK(is_stable(&l));
-	lending_done(&l);
 }
 
 /* Seven leases of one user, and one of another. Returns the CUs of this one. */
@@ -511,7 +470,7 @@ TEST(many_adaptable_leases_are_divided_in_time)
 TEST(many_leases_on_64_gpus_have_their_leasts)
 {
 	struct gpu_info infos[CROWDED_GPUS];
-	struct scene s = { 0 };
+	_cleanup_(scene_done) struct scene s = { 0 };
 	const unsigned crowd = check_size(100, 1000);
 	struct lease *next;
 
@@ -549,7 +508,6 @@ TEST(many_leases_on_64_gpus_have_their_leasts)
 		CHECK(s.arbiter->leases[i]->partitions[0].count >= 1 + i % 3);
 	for (unsigned i = 0; i < CROWDED_GPUS; i++)
 		CHECK(s.arbiter->gpus[i].n_partitions >= (crowd - 8) / CROWDED_GPUS);
-	scene_done(&s);
 }
 
 /* ---- the drawing of gpuarb(7) ------------------------------------------------------------ */

@@ -7,15 +7,6 @@
 
 FIXTURE(struct lending, l, *l = lending_of(1), lending_done(l));
 
-TEST_WITH(adaptable_lease_starts_with_all_free_cus, struct lending *l)
-{
-	struct lease *lease = borrow(l, 4, 60);
-
-	CHECK(lease && lease->state == STATE_GRANTED && lease->adaptable);
-	CHECK(cus_of(lease) == 60 && cuset_count(&lease->partitions[0].adaptation->base) == 4);
-	CHECK(gpu_cus_free(&l->s.arbiter->gpus[0]) == 0);
-}
-
 TEST_WITH(cus_of_an_inactive_lease_are_lent, struct lending *l)
 {
 	struct lease *rt = keep_inactive(l, 15), *lease = borrow(l, 4, 60);
@@ -44,27 +35,6 @@ TEST_WITH(activating_lease_is_granted_when_every_borrower_has_acknowledged, stru
 	CHECK(rt->state == STATE_GRANTED && rt->deadline_usec == UINT64_MAX &&
 	      !*reason_of(l->s.arbiter, rt));
 	CHECK(lease->deadline_usec == UINT64_MAX && lease->enforce.step == ENFORCE_STEP_NONE);
-}
-
-TEST_WITH(activating_lease_without_borrowers_is_granted_at_once, struct lending *l)
-{
-	struct lease *rt = keep_inactive(l, 15);
-
-	CHECK(activate(l, rt->id, true) == 0);
-	CHECK(rt->state == STATE_GRANTED);
-}
-
-TEST_WITH(activation_does_not_wait_for_a_borrower_that_is_gone, struct lending *l)
-{
-	struct lease *rt = keep_inactive(l, 15), *lease = borrow(l, 4, 60);
-
-	CHECK(activate(l, rt->id, true) == 0);
-	arbiter_holder_gone(l->s.arbiter, lease->id);
-	settle(l);
-	CHECK(rt->state == STATE_ACTIVATING); /* queues of the borrower may still use its CUs */
-	CHECK(arbiter_observe(l->s.arbiter, NULL, 0) == 0);
-	settle(l);
-	CHECK(rt->state == STATE_GRANTED);
 }
 
 TEST_WITH(borrower_receives_its_previous_mask_after_grow_delay, struct lending *l)
@@ -116,32 +86,6 @@ TEST_WITH(thousands_of_activations_leak_nothing, struct lending *l)
 	CHECK(memcmp(&was.charged, &l->s.arbiter->gpus[0].charged, sizeof(was.charged)) == 0);
 }
 
-TEST_WITH(end_of_a_lease_lets_borrowers_grow_like_its_deactivation, struct lending *l)
-{
-	struct lease *rt = keep_inactive(l, 15), *lease = borrow(l, 4, 60);
-	struct cuset before = lease->partitions[0].cus;
-
-	CHECK(activate(l, rt->id, true) == 0);
-	follow(l, lease);
-	arbiter_holder_gone(l->s.arbiter, rt->id);
-	CHECK(arbiter_observe(l->s.arbiter, NULL, 0) == 0);
-	settle(l);
-	pass(l, 2 * SECOND_USEC);
-	CHECK(cuset_equal(&before, &lease->partitions[0].cus));
-}
-
-TEST_WITH(new_lease_reclaims_cus_from_borrowers, struct lending *l)
-{
-	struct lease *lease = borrow(l, 4, 60), *lab;
-
-	lab = grant(&l->s, LAB, 45);
-	CHECK(lab && lab->state == STATE_ACTIVATING && lab->lend.never_granted);
-	settle(l);
-	CHECK(cus_of(lease) <= 15 && cus_of(lease) >= 4);
-	follow(l, lease);
-	CHECK(lab->state == STATE_GRANTED && !lab->lend.never_granted);
-}
-
 TEST_WITH(new_lease_prefers_free_cus_to_borrowed_ones, struct lending *l)
 {
 	struct lease *lease = borrow(l, 4, 30), *lab = grant(&l->s, LAB, 15);
@@ -174,11 +118,9 @@ TEST_WITH(new_lease_ends_if_borrowers_do_not_give_back_in_time, struct lending *
 TEST_WITH(waiting_lease_is_granted_when_borrowers_have_shrunk, struct lending *l)
 {
 	struct lease *hold = grant(&l->s, LAB, 30), *lease, *next, *waiting;
-	struct request request = request_for(45);
 	uint64_t id = hold->id;
 
-	request.wait_usec = 100 * SECOND_USEC;
-	waiting = reserve(l->s.arbiter, LAB, &request, &l->s.result);
+	waiting = grant_as(&l->s, LAB, "cus=45; wait-usec=100000000");
 	waiting->deadline_usec = l->now + 100 * SECOND_USEC;
 	CHECK(waiting && waiting->state == STATE_WAITING);
 	lease = borrow(l, 4, 60);
@@ -206,16 +148,6 @@ TEST_WITH(lease_with_alone_reclaims_whole_engines, struct lending *l)
 	CHECK(!(cuset_engines(&lease->partitions[0].cus) & cuset_engines(&rt->partitions[0].cus)));
 	follow(l, lease);
 	CHECK(rt->state == STATE_GRANTED);
-}
-
-TEST_WITH(quota_bounds_borrowed_cus, struct lending *l)
-{
-	struct tenant *tenant = add_tenant(l->s.arbiter, "small", ANY, CLASS_BESTEFFORT);
-	struct lease *lease;
-
-	tenant->max_cus = (struct limit){ LIMIT_COUNT, 20 };
-	lease = borrow(l, 4, 60);
-	CHECK(lease && cus_of(lease) == 20);
 }
 
 TEST_WITH(realtime_lease_counts_disturbances_by_mask_changes, struct lending *l)
@@ -268,21 +200,10 @@ TEST_WITH(activation_in_a_wrong_state_is_refused, struct lending *l)
 static int resize(struct lending *l, const struct lease *lease, unsigned cus, unsigned least,
 		  unsigned most)
 {
-	struct request request = request_for(cus);
-	struct caller caller = caller_of(ANY);
-	struct lease *next;
-	int r;
+	int r = resize_as(&l->s, lease, "cus=%u cus-min=%u cus-max=%u queues=2", cus, least, most);
 
-	request.wants[0].cus_min = least;
-	request.wants[0].cus_max = most;
-	request.wants[0].queues = 2;
-	result_done(&l->s.result);
-	r = arbiter_plan_resize(l->s.arbiter, &caller, lease->id, &request, &next, &l->s.result);
-	if (r < 0)
-		return r;
-	arbiter_commit(l->s.arbiter, next);
 	settle(l);
-	return 0;
+	return r;
 }
 
 static unsigned base_of(const struct lease *lease)
@@ -344,10 +265,8 @@ TEST_WITH(resize_of_an_adaptable_lease_reclaims_nothing, struct lending *l)
 TEST_WITH(request_that_waits_gets_what_a_smaller_base_frees, struct lending *l)
 {
 	struct lease *lease = borrow(l, 50, 60), *waits, *next;
-	struct request request = request_for(30);
 
-	request.wait_usec = 60 * SECOND_USEC;
-	waits = reserve(l->s.arbiter, LAB, &request, &l->s.result);
+	waits = grant_as(&l->s, LAB, "cus=30; wait-usec=60000000");
 	CHECK(waits && waits->state == STATE_WAITING);
 	CHECK(resize(l, lease, 60, 10, 0) == 0);
 	CHECK(arbiter_plan_next(l->s.arbiter, &next) == 1 && next->id == waits->id);
@@ -380,17 +299,10 @@ TEST_WITH(resize_of_a_borrower_that_shrinks_keeps_its_deadline, struct lending *
 
 TEST_WITH(adaptable_lease_cannot_be_resized_to_what_it_cannot_be, struct lending *l)
 {
-	struct lease *lease = borrow(l, 4, 60), *next;
-	struct request request = request_for(30);
-	struct caller caller = caller_of(ANY);
+	struct lease *lease = borrow(l, 4, 60);
 
-	request.wants[0].exact = true;
-	CHECK(arbiter_plan_resize(l->s.arbiter, &caller, lease->id, &request, &next,
-				  &l->s.result) == -EINVAL);
-	request = request_for(0);
-	request.wants[0].shader_engines = 2;
-	CHECK(arbiter_plan_resize(l->s.arbiter, &caller, lease->id, &request, &next,
-				  &l->s.result) == -EINVAL);
+	CHECK(resize_as(&l->s, lease, "cus=30 exact=1") == -EINVAL);
+	CHECK(resize_as(&l->s, lease, "shader-engines=2") == -EINVAL);
 	CHECK(lease->generation == 1);
 }
 
@@ -398,21 +310,14 @@ TEST_WITH(adaptable_lease_cannot_be_resized_to_what_it_cannot_be, struct lending
 static struct lease *resize_beside_borrower(struct lending *l, unsigned engines,
 					    struct lease **ret_borrower)
 {
-	struct request request = request_for(0);
-	struct caller caller = caller_of(VR);
-	struct lease *rt, *next;
+	struct lease *rt = grant_as(&l->s, VR, "shader-engines=1");
 
-	request.wants[0].shader_engines = 1;
-	rt = reserve(l->s.arbiter, VR, &request, &l->s.result);
 	CHECK(rt && cus_of(rt) == 15);
 	*ret_borrower = borrow(l, 4, 60);
 	settle(l);
 	CHECK(cus_of(*ret_borrower) == 45);
 	follow(l, *ret_borrower);
-	request.wants[0].shader_engines = engines;
-	CHECK(arbiter_plan_resize(l->s.arbiter, &caller, rt->id, &request, &next, &l->s.result) ==
-	      0);
-	CHECK(arbiter_commit(l->s.arbiter, next) == rt);
+	CHECK(resize_as(&l->s, rt, "shader-engines=%u", engines) == 0);
 	settle(l);
 	return rt;
 }
@@ -436,14 +341,9 @@ TEST_WITH(resize_reclaims_borrowed_cus_as_a_new_request_does, struct lending *l)
 
 TEST_WITH(resize_that_awaits_cus_may_be_taken_back, struct lending *l)
 {
-	struct lease *borrower, *rt = resize_beside_borrower(l, 2, &borrower), *next;
-	struct request request = request_for(0);
-	struct caller caller = caller_of(VR);
+	struct lease *borrower, *rt = resize_beside_borrower(l, 2, &borrower);
 
-	request.wants[0].shader_engines = 1;
-	CHECK(arbiter_plan_resize(l->s.arbiter, &caller, rt->id, &request, &next, &l->s.result) ==
-	      0);
-	arbiter_commit(l->s.arbiter, next);
+	CHECK(resize_as(&l->s, rt, "shader-engines=1") == 0);
 	follow(l, rt);
 	CHECK(cus_of(rt) == 15 && !lease_awaits_resize(rt) && !*reason_of(l->s.arbiter, rt));
 	follow(l, borrower);

@@ -246,16 +246,6 @@ TEST_WITH(newly_attributed_process_is_saved_with_its_lease, struct arbiter *a)
 	CHECK(arbiter_observe(a, &row, 1) == 0 && !ledger_take_touched(a, &touched));
 }
 
-TEST_WITH(one_process_may_own_two_leases, struct arbiter *a)
-{
-	struct lease *first = held(a, 7, 2), *second = held(a, 7, 3);
-	struct observed row = process(first->pid, 5);
-
-	CHECK(arbiter_observe(a, &row, 1) == 0);
-	CHECK(first->partitions[0].used.queues == 2 && second->partitions[0].used.queues == 3);
-	CHECK(a->gpus[0].observed.excess.queues == 0);
-}
-
 TEST(process_is_unmanaged_on_a_gpu_that_its_lease_does_not_have)
 {
 	struct gpu_info gpus[] = { radeon_vii("0000:03:00.0"), radeon_vii("0000:04:00.0") };
@@ -377,13 +367,12 @@ TEST_WITH(max_vram_bounds_what_is_used_and_ends_no_lease, struct arbiter *a)
 
 TEST_WITH(default_vram_is_promised_to_a_request_without_any, struct arbiter *a)
 {
-	struct result result;
+	_cleanup_(result_done) struct result result;
 
 	a->settings->tenants[a->settings->n_tenants - 1].default_vram = 6 * GIB;
 	CHECK(ask(a, 7, 0, &result) == 0 && ask(a, 7, 2 * GIB, &result) == 0);
 	CHECK(gpu_free(&a->gpus[0]).vram == 8 * GIB);
 	CHECK(ask(a, 7, 0, &result) == 0 && ask(a, 7, 0, &result) == RESULT_NO_CAPACITY);
-	result_done(&result);
 }
 
 /* Programs that take and free memory, leases that come and go: after each scan, what is free is what neither was
@@ -405,14 +394,13 @@ TEST_WITH(free_memory_is_one_scan_behind_at_the_most, struct arbiter *a)
 			ledger_remove(a, leases[at]), leases[at] = NULL;
 		else if (!leases[at]) {
 			struct request request = request_for(1);
-			struct result result = { 0 };
+			_cleanup_(result_done) struct result result = { 0 };
 
 			promised[at] = rand_r(&seed) % 2 ? (uint64_t)(rand_r(&seed) % 6) << 30 : 0;
 			request.wants[0].vram = promised[at];
 			leases[at] = reserve(a, 100 + at, &request, &result);
 			if (leases[at])
 				leases[at]->pid = 1000 + (pid_t)at;
-			result_done(&result);
 		}
 		rows[n] = process(999, 1);
 		taken += gpu_round_vram(rows[n++].vram = (uint64_t)rand_r(&seed) % (3 * GIB));
@@ -448,7 +436,7 @@ TEST_WITH(a_lease_can_give_up_cus_while_its_user_has_more_memory_than_max_vram, 
 {
 	struct lease *lease = held(a, 7, 2);
 	struct request request = request_for(20);
-	struct result result = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	struct lease *other = reserve(a, 7, &request, &result);
 
 	CHECK(lease && other);
@@ -457,18 +445,16 @@ TEST_WITH(a_lease_can_give_up_cus_while_its_user_has_more_memory_than_max_vram, 
 	CHECK(uses_vram(a, lease, 5 * GIB) == 0);
 	CHECK(!resized(a, other, 25));
 	CHECK(resized(a, other, 10) && other->partitions[0].count == 10);
-	result_done(&result);
 }
 
 TEST_WITH(a_resize_is_not_promised_default_vram_that_the_lease_never_had, struct arbiter *a)
 {
 	struct tenant *tenant = &a->settings->tenants[a->settings->n_tenants - 1];
 	struct lease *lease = held(a, 7, 2);
-	struct result result;
+	_cleanup_(result_done) struct result result;
 
 	tenant->default_vram = 12 * GIB; /* a policy that came later */
 	CHECK(ask(a, 8, 0, &result) == 0);
 	CHECK(resized(a, lease, 5) && lease->partitions[0].granted.vram == 0);
 	CHECK(resized(a, a->leases[1], 5) && a->leases[1]->partitions[0].granted.vram == 12 * GIB);
-	result_done(&result);
 }

@@ -24,15 +24,7 @@ static struct lending lending(void)
 
 static struct lease *ask(struct lending *l, bool inactive)
 {
-	struct request request = request_for(15);
-	struct lease *lease;
-
-	request.exclusive = true;
-	request.start_inactive = inactive;
-	request.wants[0].queues = 2;
-	lease = reserve(l->s.arbiter, VR, &request, &l->s.result);
-	settle(l);
-	return lease;
+	return reserve_as(l, VR, "cus=15 queues=2; exclusive=1 start-inactive=%u", inactive);
 }
 
 static struct partition *part(const struct lease *lease)
@@ -187,20 +179,15 @@ TEST_WITH(a_tenant_can_make_every_realtime_lease_exclusive, struct lending *l)
 
 TEST_WITH(only_a_realtime_lease_can_be_exclusive, struct lending *l)
 {
-	struct request request = request_for(15);
-
-	request.exclusive = true;
-	CHECK(!reserve(l->s.arbiter, LAB, &request, &l->s.result));
+	CHECK(!grant_as(&l->s, LAB, "cus=15; exclusive=1"));
 	CHECK(l->s.result.kind == RESULT_INVALID_REQUEST);
 }
 
 TEST_WITH(a_waiting_fixed_lease_is_granted_when_the_exclusive_lease_is_inactive, struct lending *l)
 {
 	struct lease *rt = ask(l, false), *waiting, *next;
-	struct request request = request_for(10);
 
-	request.wait_usec = 100 * SECOND_USEC;
-	waiting = reserve(l->s.arbiter, LAB, &request, &l->s.result);
+	waiting = grant_as(&l->s, LAB, "cus=10; wait-usec=100000000");
 	CHECK(waiting && waiting->state == STATE_WAITING);
 	CHECK(activate(l, rt->id, false) == 0);
 	CHECK(arbiter_plan_next(l->s.arbiter, &next) == 1 && next->id == waiting->id);

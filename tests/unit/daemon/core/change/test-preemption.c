@@ -156,19 +156,15 @@ TEST(a_lease_that_its_own_quota_keeps_out_closes_no_gpu_for_its_preemption)
 {
 	_cleanup_(lending_done) struct lending l = preemptible_on(2);
 	struct lease *all = grant_on(&l.s, ANY, "0", 60), *rt, *small;
-	struct request request = request_for(60);
 
 	l.s.arbiter->settings->tenants[0].max_gpus = (struct limit){ LIMIT_COUNT, 1 };
-	request.wait_usec = 3600 * SECOND_USEC;
-	strcpy(request.wants[0].gpu, "0");
-	rt = reserve(l.s.arbiter, VR, &request, &l.s.result);
+	rt = grant_as(&l.s, VR, "cus=60 gpu=0; wait-usec=3600000000");
 	turn(&l);
 	CHECK(all->state == STATE_REVOKING && rt->wait.preempts == 1);
 	CHECK(grant_on(&l.s, VR, "1", 10));
 	answer(&l, all);
 	CHECK(rt->state == STATE_WAITING && rt->wait.over_quota);
-	request.wants[0].cus = 10;
-	small = reserve(l.s.arbiter, LAB, &request, &l.s.result);
+	small = grant_as(&l.s, LAB, "gpu=0 cus=10; wait-usec=3600000000");
 	CHECK(small && small->state == STATE_GRANTED);
 }
 
@@ -244,7 +240,7 @@ TEST_WITH(a_plan_waits_for_cus_that_have_left_a_mask_and_are_not_returned, struc
 {
 	const struct settings *settings = l->s.arbiter->settings;
 	struct lease *rt;
-	struct effects effects;
+	_cleanup_(effects_done) struct effects effects;
 
 	settings->tenants[settings->n_tenants - 1].enforce = ENFORCE_STEP_KILL;
 	CHECK(borrow(l, 4, 60));
@@ -256,7 +252,6 @@ TEST_WITH(a_plan_waits_for_cus_that_have_left_a_mask_and_are_not_returned, struc
 	CHECK(effects.n_shrinks == 0);
 	CHECK(effects.within_usec ==
 	      settings->activate_grace_usec + settings->enforce_delay_usec + ENFORCE_LET_GO_USEC);
-	effects_done(&effects);
 }
 
 TEST_WITH(a_plan_tells_which_leases_are_revoked_and_which_shrink_after_that, struct lending *l)
@@ -358,10 +353,8 @@ TEST_WITH(room_of_a_lease_that_ends_for_an_earlier_request_is_not_promised_twice
 TEST_WITH(leases_are_revoked_as_soon_as_one_that_was_in_the_way_ends, struct lending *l)
 {
 	struct lease *lab = grant(&l->s, LAB, 30), *any = grant(&l->s, ANY, 30), *rt;
-	struct request request = request_for(60);
 
-	request.wait_usec = 3600 * SECOND_USEC;
-	rt = reserve(l->s.arbiter, VR, &request, &l->s.result);
+	rt = grant_as(&l->s, VR, "cus=60; wait-usec=3600000000");
 	turn(l);
 	CHECK(rt->state == STATE_WAITING &&
 	      any->state == STATE_GRANTED); /* it would not be enough */
@@ -505,25 +498,14 @@ TEST(a_waiting_lease_revokes_when_a_new_policy_allows_it)
 	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct settings *settings = l.s.arbiter->settings;
 	struct lease *all = grant(&l.s, ANY, 60), *rt;
-	struct request request = request_for(30);
 
-	request.wait_usec = 3600 * SECOND_USEC;
-	rt = reserve(l.s.arbiter, VR, &request, &l.s.result);
+	rt = grant_as(&l.s, VR, "cus=30; wait-usec=3600000000");
 	turn(&l);
 	CHECK(rt->state == STATE_WAITING && all->state == STATE_GRANTED);
 	settings->tenants[settings->n_tenants - 1].preempt = true;
 	ledger_wake(l.s.arbiter, UINT64_MAX); /* as arbiter_set_settings() does */
 	turn(&l);
 	CHECK(all->state == STATE_REVOKING && all->revoked_for == rt->id);
-}
-
-TEST_WITH(borrowers_shrink_and_are_not_revoked_where_that_is_enough, struct lending *l)
-{
-	struct lease *borrower = borrow(l, 4, 60), *rt;
-
-	rt = want(l, VR, -1, 30);
-	CHECK(rt && rt->state == STATE_ACTIVATING && borrower->state == STATE_GRANTED);
-	CHECK(borrower->partitions[0].count <= 30);
 }
 
 /* What becomes free elsewhere has it examined again: there is nothing to save or to publish. */
@@ -551,13 +533,7 @@ TEST_WITH(a_lease_that_waits_for_a_revoked_lease_is_not_touched_again, struct le
 
 static struct lease *requeueable(struct lending *l, unsigned cus)
 {
-	struct request request = request_for(cus);
-	struct lease *lease;
-
-	request.requeue = true;
-	lease = reserve(l->s.arbiter, ANY, &request, &l->s.result);
-	settle(l);
-	return lease;
+	return reserve_as(l, ANY, "cus=%u; requeue=1", cus);
 }
 
 TEST_WITH(a_lease_with_requeue_waits_again_and_is_granted_again, struct lending *l)

@@ -38,15 +38,7 @@ static unsigned used_by(const struct arbiter *arbiter, unsigned gpu, uid_t uid)
 
 static struct lease *fixed(struct lending *l, uid_t uid, unsigned cus)
 {
-	struct request request = request_for(cus);
-	struct lease *lease;
-
-	request.class = CLASS_BESTEFFORT;
-	request.wants[0].queues = 2;
-	result_done(&l->s.result);
-	lease = reserve(l->s.arbiter, uid, &request, &l->s.result);
-	settle(l);
-	return lease;
+	return reserve_as(l, uid, "cus=%u queues=2; class=besteffort", cus);
 }
 
 /* The request was refused because of max-cus or max-fixed-cus, with these numbers. */
@@ -105,21 +97,25 @@ TEST(adaptable_lease_makes_room_under_the_quota_for_a_fixed_one)
 
 TEST(refusal_counts_what_the_leases_do_not_return)
 {
-	_cleanup_(lending_done) struct lending l = quota_of(1, 15);
+	static const struct {
+		unsigned quota, least, most, fixed; /* fixed: of a lease that begins; 0: none */
+		unsigned refused, held, fits;
+	} table[] = {
+		{ 15, 2, 60, 0, 14, 2, 13 },
+		/* What a lease that is not granted yet takes from an adaptable one, no other can have. */
+		{ 15, 1, 60, 8, 8, 9, 6 },
+		{ 30, 10, 20, 0, 25, 10, 20 },
+	};
 
-	CHECK(borrow(&l, 2, 60) && !fixed(&l, ANY, 14));
-	CHECK(tells_of_quota(&l, 2, 13));
-	CHECK(fixed(&l, ANY, 13));
-}
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		_cleanup_(lending_done) struct lending l = quota_of(1, table[i].quota);
 
-/* What a lease that is not granted yet takes from an adaptable one, no other lease can have. */
-TEST(refusal_counts_what_a_lease_that_starts_takes)
-{
-	_cleanup_(lending_done) struct lending l = quota_of(1, 15);
-
-	CHECK(borrow(&l, 1, 60) && fixed(&l, ANY, 8) && !fixed(&l, ANY, 8));
-	CHECK(tells_of_quota(&l, 9, 6));
-	CHECK(fixed(&l, ANY, 6));
+		CHECK(borrow(&l, table[i].least, table[i].most));
+		CHECK(!table[i].fixed || fixed(&l, ANY, table[i].fixed));
+		CHECK(!fixed(&l, ANY, table[i].refused));
+		CHECK(tells_of_quota(&l, table[i].held, table[i].fits));
+		CHECK(fixed(&l, ANY, table[i].fits));
+	}
 }
 
 /* Of 30 CUs the quota leaves 10, and the lease returns 19. */
@@ -136,15 +132,6 @@ TEST(request_takes_what_the_quota_leaves_and_what_a_lease_returns)
 		CHECK(b->state == STATE_GRANTED && cus_of(b) == granted[i][1]);
 		CHECK(cus_of(a) > 0 && used_by(l.s.arbiter, 0, ANY) <= 30);
 	}
-}
-
-TEST(refusal_for_what_the_leases_do_not_make_room_for_tells_of_the_quota)
-{
-	_cleanup_(lending_done) struct lending l = quota_of(1, 30);
-
-	CHECK(borrow(&l, 10, 20) && !fixed(&l, ANY, 25));
-	CHECK(tells_of_quota(&l, 10, 20));
-	CHECK(fixed(&l, ANY, 20));
 }
 
 /* CUs of the masks of a user: one in two masks counts once. */
@@ -337,22 +324,14 @@ TEST(no_user_has_more_than_its_quota_at_any_time)
 TEST(waiting_lease_is_over_quota_when_another_lease_of_its_user_begins)
 {
 	_cleanup_(lending_done) struct lending l = quota_of(1, 36);
-	struct request request = request_for(4);
 	struct lease *lends, *begins, *waits, *next;
 
-	request.adaptable = true;
-	request.class = CLASS_BESTEFFORT;
-	request.wants[0].cus_min = 4;
-	request.wants[0].cus_max = 60;
-	request.wants[0].queues = 2;
 	CHECK(fixed(&l, VR, 30));
-	lends = reserve(l.s.arbiter, LAB, &request, &l.s.result);
-	settle(&l);
+	lends = reserve_as(&l, LAB,
+			   "cus=4 cus-min=4 cus-max=60 queues=2; adaptable=1 class=besteffort");
 	begins = borrow(&l, 4, 60);
 	CHECK(cus_of(lends) < 30 && begins->lend.never_granted);
-	request = request_for(30);
-	request.wait_usec = 3600 * SECOND_USEC;
-	waits = reserve(l.s.arbiter, ANY, &request, &l.s.result);
+	waits = grant_as(&l.s, ANY, "cus=30; wait-usec=3600000000");
 	CHECK(waits->state == STATE_WAITING && !waits->wait.over_quota);
 	CHECK(arbiter_acknowledge(l.s.arbiter, lends->id, lends->generation) == 0);
 	CHECK(arbiter_plan_next(l.s.arbiter, &next) == 0 && !waits->wait.over_quota);

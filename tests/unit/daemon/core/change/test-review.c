@@ -6,14 +6,6 @@
 #include "ledger-check.h"
 #include "scene.h"
 
-static struct tenant *tenant(struct scene *s, const char *name)
-{
-	for (size_t i = 0; i < s->arbiter->settings->n_tenants; i++)
-		if (strcmp(s->arbiter->settings->tenants[i].name, name) == 0)
-			return &s->arbiter->settings->tenants[i];
-	abort();
-}
-
 /* Reviews, and checks the invariants. */
 static void review(struct scene *s)
 {
@@ -47,9 +39,9 @@ TEST(lease_that_policy_would_grant_stays)
 	_cleanup_(scene_done) struct scene s = scene_of(2);
 	struct lease *a = grant(&s, VR, 20), *b = grant(&s, LAB, 10), *c = grant(&s, ANY, 30);
 
-	tenant(&s, "vr")->max_leases = tenant(&s, "vr")->max_gpus = (struct limit){ LIMIT_COUNT,
-										    1 };
-	tenant(&s, "vr")->max_cus = (struct limit){ LIMIT_COUNT, 20 };
+	tenant_of(&s, "vr")->max_leases = tenant_of(&s, "vr")->max_gpus =
+		(struct limit){ LIMIT_COUNT, 1 };
+	tenant_of(&s, "vr")->max_cus = (struct limit){ LIMIT_COUNT, 20 };
 	review(&s);
 	CHECK(stays(a) && stays(b) && stays(c));
 }
@@ -60,7 +52,7 @@ TEST_WITH(leases_of_a_tenant_that_is_gone_end, struct scene *s)
 {
 	struct lease *a = grant(s, VR, 10), *b = grant(s, LAB, 10);
 
-	strcpy(tenant(s, "vr")->name, "VR");
+	strcpy(tenant_of(s, "vr")->name, "VR");
 	review(s);
 	CHECK(ended(a, "tenant vr") && stays(b));
 }
@@ -69,29 +61,29 @@ TEST_WITH(user_removed_from_a_tenant_loses_its_leases_unless_a_group_may_match, 
 {
 	struct lease *a = grant(s, VR, 10), *b = grant(s, LAB, 10), *c = grant(s, ANY, 10);
 
-	tenant(s, "vr")->users.ids[0] = 77;
-	tenant(s, "lab")->users.ids[0] = 77;
-	tenant(s, "lab")->groups.ids = malloc(sizeof(gid_t));
-	tenant(s, "lab")->groups.ids[0] = 5;
-	tenant(s, "lab")->groups.n = 1;
+	tenant_of(s, "vr")->users.ids[0] = 77;
+	tenant_of(s, "lab")->users.ids[0] = 77;
+	tenant_of(s, "lab")->groups.ids = malloc(sizeof(gid_t));
+	tenant_of(s, "lab")->groups.ids[0] = 5;
+	tenant_of(s, "lab")->groups.n = 1;
 	review(s);
 	CHECK(ended(a, "uid 1") && stays(b) && stays(c));
 }
 
 TEST_WITH(lease_of_a_tenant_that_is_not_open_to_its_user_ends, struct scene *s)
 {
-	struct tenant *vr = tenant(s, "vr"), *lab = tenant(s, "lab");
+	struct tenant *vr = tenant_of(s, "vr"), *lab = tenant_of(s, "lab");
 	struct lease *a, *b = grant(s, LAB, 10);
 	unsigned uid = vr->users.ids[0];
 
 	vr->users.ids[0] = 77;
 	a = grant(s, VR, 10); /* of tenant "*" */
 	vr->users.ids[0] = uid;
-	tenant(s, "*")->open = true;
+	tenant_of(s, "*")->open = true;
 	review(s);
 	CHECK(stays(a) && stays(b));
 	vr->unit = strdup("vr.service"); /* it may have been another program */
-	tenant(s, "*")->open = false;
+	tenant_of(s, "*")->open = false;
 	review(s);
 	CHECK(stays(a));
 	free(vr->unit);
@@ -105,20 +97,18 @@ TEST_WITH(a_class_above_the_tenants_ends, struct scene *s)
 {
 	struct lease *a = grant(s, VR, 10), *b = grant(s, LAB, 10);
 
-	tenant(s, "vr")->class = CLASS_GUARANTEED;
+	tenant_of(s, "vr")->class = CLASS_GUARANTEED;
 	review(s);
 	CHECK(ended(a, "class") && stays(b));
 }
 
 TEST_WITH(a_priority_above_the_tenants_ends_and_the_default_never_does, struct scene *s)
 {
-	struct request request = request_for(10);
 	struct lease *a, *b;
 
-	request.wants[0].priority = PRIORITY_HIGH;
-	a = reserve(s->arbiter, VR, &request, &s->result);
+	a = grant_as(s, VR, "cus=10 priority=11");
 	b = grant(s, VR, 10);
-	tenant(s, "vr")->priority = PRIORITY_LOW;
+	tenant_of(s, "vr")->priority = PRIORITY_LOW;
 	review(s);
 	CHECK(ended(a, "priority") && stays(b));
 }
@@ -127,14 +117,14 @@ TEST_WITH(the_latest_leases_beyond_a_quota_end, struct scene *s)
 {
 	struct lease *a = grant(s, VR, 15), *b = grant(s, VR, 15), *c = grant(s, VR, 15);
 
-	tenant(s, "vr")->max_leases = (struct limit){ LIMIT_COUNT, 2 };
+	tenant_of(s, "vr")->max_leases = (struct limit){ LIMIT_COUNT, 2 };
 	review(s);
 	CHECK(stays(a) && stays(b) && ended(c, "max-leases"));
 
 	/* Ending leases do not count: the others stay. */
 	review(s);
 	CHECK(stays(a) && stays(b));
-	tenant(s, "vr")->max_cus = (struct limit){ LIMIT_COUNT, 15 };
+	tenant_of(s, "vr")->max_cus = (struct limit){ LIMIT_COUNT, 15 };
 	review(s);
 	CHECK(stays(a) && ended(b, "max-cus"));
 }
@@ -143,7 +133,7 @@ TEST_WITH(ended_lease_frees_its_quota_for_the_next_one, struct scene *s)
 {
 	struct lease *a = grant(s, ANY, 20), *b = grant(s, ANY, 30), *c = grant(s, ANY, 10);
 
-	tenant(s, "*")->max_cus = (struct limit){ LIMIT_PERCENT, 50 };
+	tenant_of(s, "*")->max_cus = (struct limit){ LIMIT_PERCENT, 50 };
 	review(s);
 	CHECK(stays(a) && ended(b, "max-cus") && stays(c));
 }
@@ -157,7 +147,7 @@ TEST(each_limit_of_a_tenant_is_reviewed_for_each_gpu)
 
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
 		struct limit limit = { LIMIT_COUNT, table[i].limit };
-		struct scene s = scene_of(2);
+		_cleanup_(scene_done) struct scene s = scene_of(2);
 		struct request request = request_for(4);
 		struct want *want = &request.wants[0];
 		struct lease *leases[3];
@@ -170,9 +160,9 @@ TEST(each_limit_of_a_tenant_is_reviewed_for_each_gpu)
 			strcpy(want->gpu, j == 1 ? "1" : "0");
 			leases[j] = reserve(s.arbiter, ANY, &request, &s.result);
 		}
-		tenant(&s, "*")->max_queues = i == 0 ? limit : (struct limit){ 0 };
-		tenant(&s, "*")->max_processes = i == 1 ? limit : (struct limit){ 0 };
-		tenant(&s, "*")->max_vram = i == 2 ? limit : (struct limit){ 0 };
+		tenant_of(&s, "*")->max_queues = i == 0 ? limit : (struct limit){ 0 };
+		tenant_of(&s, "*")->max_processes = i == 1 ? limit : (struct limit){ 0 };
+		tenant_of(&s, "*")->max_vram = i == 2 ? limit : (struct limit){ 0 };
 		review(&s);
 		snprintf(reason, sizeof(reason), "%s of tenant * is %u, and uid 3 has %u",
 			 table[i].key, (unsigned)table[i].limit,
@@ -180,7 +170,6 @@ TEST(each_limit_of_a_tenant_is_reviewed_for_each_gpu)
 				    : i == 1 ? 4
 					     : 8192));
 		CHECK(stays(leases[0]) && stays(leases[1]) && ended(leases[2], reason));
-		scene_done(&s);
 	}
 }
 
@@ -194,9 +183,9 @@ TEST(gpus_are_counted_over_all_leases_of_the_user)
 		snprintf(request.wants[0].gpu, sizeof(request.wants[0].gpu), "%zu", i / 2);
 		leases[i] = reserve(s.arbiter, ANY, &request, &s.result);
 	}
-	tenant(&s, "*")->max_gpus = (struct limit){ LIMIT_PERCENT, 25 };
+	tenant_of(&s, "*")->max_gpus = (struct limit){ LIMIT_PERCENT, 25 };
 	s.arbiter->gpus[3].absent = true; /* a quarter of three GPUs, rounded down, is none */
-	tenant(&s, "*")->max_gpus.value = 34;
+	tenant_of(&s, "*")->max_gpus.value = 34;
 	review(&s);
 	CHECK(stays(leases[0]) && stays(leases[1]));
 	CHECK(ended(leases[2], "max-gpus"));
@@ -204,21 +193,16 @@ TEST(gpus_are_counted_over_all_leases_of_the_user)
 
 TEST_WITH(released_cus_count_in_a_review_until_acknowledged, struct scene *s)
 {
-	struct caller caller = caller_of(ANY);
-	struct request request = request_for(10);
-	struct lease *a = grant(s, ANY, 30), *next;
+	struct lease *a = grant(s, ANY, 30);
 
-	CHECK(arbiter_plan_resize(s->arbiter, &caller, a->id, &request, &next, &s->result) == 0);
-	arbiter_commit(s->arbiter, next);
+	CHECK(resize_as(s, a, "cus=10") == 0);
 	CHECK(arbiter_acknowledge(s->arbiter, a->id, 2) == 0);
-	tenant(s, "*")->max_cus = (struct limit){ LIMIT_COUNT, 12 };
+	tenant_of(s, "*")->max_cus = (struct limit){ LIMIT_COUNT, 12 };
 	review(s);
 	CHECK(stays(a) && a->partitions[0].count <= 12);
 
-	request = request_for(4);
-	CHECK(arbiter_plan_resize(s->arbiter, &caller, a->id, &request, &next, &s->result) == 0);
-	arbiter_commit(s->arbiter, next);
-	tenant(s, "*")->max_cus.value = 8;
+	CHECK(resize_as(s, a, "cus=4") == 0);
+	tenant_of(s, "*")->max_cus.value = 8;
 	review(s);
 	CHECK(a->partitions[0].count <= 8 && a->state == STATE_ENDING);
 }
@@ -227,21 +211,19 @@ TEST_WITH(users_and_tenants_are_counted_apart, struct scene *s)
 {
 	struct lease *a = grant(s, 10, 20), *b = grant(s, 11, 20), *c = grant(s, LAB, 20);
 
-	tenant(s, "*")->max_cus = (struct limit){ LIMIT_COUNT, 20 };
-	tenant(s, "*")->max_leases = (struct limit){ LIMIT_COUNT, 1 };
+	tenant_of(s, "*")->max_cus = (struct limit){ LIMIT_COUNT, 20 };
+	tenant_of(s, "*")->max_leases = (struct limit){ LIMIT_COUNT, 1 };
 	review(s);
 	CHECK(stays(a) && stays(b) && stays(c));
 }
 
 TEST_WITH(waiting_lease_is_not_reviewed, struct scene *s)
 {
-	struct request request = request_for(30);
 	struct lease *a = grant(s, ANY, 60), *b;
 
-	request.wait_usec = 1000000;
-	b = reserve(s->arbiter, ANY, &request, &s->result);
+	b = grant_as(s, ANY, "cus=30; wait-usec=1000000");
 	CHECK(b && b->state == STATE_WAITING);
-	tenant(s, "*")->max_leases = (struct limit){ LIMIT_COUNT, 1 };
+	tenant_of(s, "*")->max_leases = (struct limit){ LIMIT_COUNT, 1 };
 	review(s);
 	CHECK(stays(a) && b->state == STATE_WAITING);
 }

@@ -20,6 +20,13 @@ static bool pass(struct scene *s, uid_t uid, const char *gpu)
 	return true;
 }
 
+/* A lease that waits for so many CUs, of which a realtime lease has 30. */
+static struct lease *wait_behind(struct scene *s, uid_t uid, unsigned cus)
+{
+	CHECK(grant(s, VR, 30));
+	return wait_for(s, uid, "any", cus);
+}
+
 static void pass_often(struct scene *s, uid_t uid, const char *gpu)
 {
 	for (unsigned i = 0; i < LEASE_PASSES_MAX; i++)
@@ -55,10 +62,8 @@ TEST_WITH(waiting_lease_is_passed_at_most_the_maximum_number_of_times, struct sc
 
 TEST_WITH(count_of_passes_is_saved_at_every_multiple, struct scene *s)
 {
-	struct lease *lease, *small;
+	struct lease *lease = wait_behind(s, OTHER, 60), *small;
 
-	CHECK(grant(s, VR, 30));
-	lease = wait_for(s, OTHER, "any", 60);
 	CHECK(touched_of(s, lease->id, NULL) == TOUCH_ADDED);
 	for (unsigned i = 1; i <= LEASE_PASSES_MAX; i++) {
 		bool saved = i % LEASE_PASSES_SAVED == 0;
@@ -72,23 +77,12 @@ TEST_WITH(count_of_passes_is_saved_at_every_multiple, struct scene *s)
 
 TEST_WITH(request_that_never_fits_is_refused_as_such_on_a_barred_gpu, struct scene *s)
 {
-	struct request request = request_for(4);
-
 	CHECK(grant(s, VR, 30) && wait_for(s, OTHER, "any", 60));
 	pass_often(s, ANY, "any");
-	request.wants[0].queues = 25;
-	CHECK(!ask(s, ANY, request) && refused(s, RESULT_NEVER_FITS, REASON_QUEUES));
+	CHECK(!ask(s, ANY, request_of("cus=4 queues=25")));
+	CHECK(refused(s, RESULT_NEVER_FITS, REASON_QUEUES) && s->result.refusals[0].free == 24);
 	CHECK(!ask(s, ANY, request_for(200)) && refused(s, RESULT_NEVER_FITS, REASON_CUS));
 	CHECK(ask(s, ANY, request_for(4))->state == STATE_WAITING);
-}
-
-TEST(barrier_closes_only_the_candidates_of_the_waiting_lease)
-{
-	_cleanup_(scene_done) struct scene s = scene_of(2);
-
-	CHECK(grant_on(&s, VR, "0", 30) && wait_for(&s, OTHER, "0", 60));
-	pass_often(&s, ANY, "0");
-	CHECK(!pass(&s, ANY, "0") && pass(&s, ANY, "1") && pass(&s, ANY, "any"));
 }
 
 /* The GPUs that the lease bars, as bits. */
@@ -104,7 +98,6 @@ static unsigned barred_by(const struct scene *s, const struct lease *lease)
 TEST(waiting_lease_bars_as_many_gpus_as_it_has_wants)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(4);
-	struct request request = request_for(60);
 	struct lease *one, *gang;
 
 	for (unsigned i = 0; i < 4; i++) {
@@ -113,10 +106,7 @@ TEST(waiting_lease_bars_as_many_gpus_as_it_has_wants)
 		CHECK(grant_on(&s, VR, gpu, i == 2 ? 8 : 20));
 	}
 	one = wait_for(&s, LAB, "any", 60);
-	request.n_wants = 2;
-	request.wants[1] = request.wants[0];
-	strcpy(request.wants[1].gpu, "3");
-	gang = ask(&s, OTHER, request);
+	gang = ask(&s, OTHER, request_of("cus=60 | cus=60 gpu=3"));
 	CHECK(gang->state == STATE_WAITING);
 	for (unsigned i = 0; i < LEASE_PASSES_MAX; i++)
 		CHECK(pass(&s, ANY, "3"));
@@ -129,23 +119,18 @@ TEST(waiting_lease_bars_as_many_gpus_as_it_has_wants)
 TEST(gang_counts_as_one_pass)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(2);
-	struct request gang = request_for(4);
 	struct lease *lease, *waiting;
 
-	gang.n_wants = 2;
-	gang.wants[1] = gang.wants[0];
 	CHECK(grant_on(&s, VR, "0", 30) && grant_on(&s, VR, "1", 30));
 	waiting = wait_for(&s, OTHER, "any", 60);
-	lease = reserve(s.arbiter, ANY, &gang, &s.result);
+	lease = grant_as(&s, ANY, "cus=4 | cus=4");
 	CHECK(lease && lease->n_partitions == 2 && waiting->wait.passed == 1);
 }
 
 TEST_WITH(grant_of_a_higher_class_is_no_pass, struct scene *s)
 {
-	struct lease *lease;
+	struct lease *lease = wait_behind(s, OTHER, 60);
 
-	CHECK(grant(s, VR, 30));
-	lease = wait_for(s, OTHER, "any", 60);
 	for (unsigned i = 0; i < 3 * LEASE_PASSES_MAX; i++)
 		CHECK(pass(s, LAB, "any"));
 	CHECK(lease->wait.passed == 0);
@@ -155,10 +140,8 @@ TEST_WITH(grant_of_a_higher_class_is_no_pass, struct scene *s)
 
 TEST_WITH(grant_of_a_lower_class_is_a_pass_and_is_barred_too, struct scene *s)
 {
-	struct lease *first, *lease;
+	struct lease *first = wait_behind(s, OTHER, 60), *lease;
 
-	CHECK(grant(s, VR, 30));
-	first = wait_for(s, OTHER, "any", 60);
 	lease = wait_for(s, LAB, "any", 60);
 	pass_often(s, ANY, "any");
 	CHECK(first->wait.passed == LEASE_PASSES_MAX && lease->wait.passed == LEASE_PASSES_MAX);
@@ -173,10 +156,8 @@ TEST_WITH(grant_of_a_lower_class_is_a_pass_and_is_barred_too, struct scene *s)
 
 TEST_WITH(lease_behind_a_barrier_is_examined_when_the_barring_lease_ends, struct scene *s)
 {
-	struct lease *lease, *small;
+	struct lease *lease = wait_behind(s, OTHER, 60), *small;
 
-	CHECK(grant(s, VR, 30));
-	lease = wait_for(s, OTHER, "any", 60);
 	pass_often(s, ANY, "any");
 	small = wait_for(s, OTHER, "any", 4);
 	CHECK(strstr(reason_of(s->arbiter, small), "lease 2"));
@@ -210,7 +191,6 @@ TEST_WITH(lease_that_waits_for_its_quota_bars_no_gpu, struct scene *s)
 TEST(freed_quota_opens_a_gpu_that_could_never_take_the_barring_lease)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(2);
-	struct request request = request_for(30);
 	struct lease *own, *lease;
 
 	s.arbiter->gpus[1].info.vram_bytes = UINT64_C(1) << 30;
@@ -218,9 +198,7 @@ TEST(freed_quota_opens_a_gpu_that_could_never_take_the_barring_lease)
 		(struct limit){ LIMIT_COUNT, 2 };
 	own = grant_on(&s, OTHER, "1", 4);
 	CHECK(own && grant_on(&s, VR, "0", 40));
-	request.wants[0].vram = UINT64_C(2) << 30;
-	request.wants[0].queues = 2;
-	lease = ask(&s, OTHER, request);
+	lease = ask(&s, OTHER, request_of("cus=30 vram=2G queues=2"));
 	CHECK(lease && lease->state == STATE_WAITING);
 	pass_often(&s, ANY, "1");
 	CHECK(barrier(&s) == 0 && s.arbiter->gpus[1].barrier.rank.id == lease->id);
@@ -232,13 +210,11 @@ TEST(freed_quota_opens_a_gpu_that_could_never_take_the_barring_lease)
 
 TEST_WITH(grant_that_exhausts_the_quota_of_a_barring_lease_opens_the_gpu, struct scene *s)
 {
-	struct request request = request_for(40);
 	struct lease *lease, *small;
 
 	s->arbiter->settings->tenants[1].max_cus = (struct limit){ LIMIT_COUNT, 40 };
 	CHECK(grant(s, VR, 30));
-	request.class = CLASS_BESTEFFORT;
-	lease = ask(s, LAB, request);
+	lease = ask(s, LAB, request_of("cus=40; class=besteffort"));
 	pass_often(s, ANY, "any");
 	small = wait_for(s, OTHER, "any", 4);
 	CHECK(grant_waiting(s, NULL) == 0 && barrier(s) == lease->id);
@@ -247,28 +223,12 @@ TEST_WITH(grant_that_exhausts_the_quota_of_a_barring_lease_opens_the_gpu, struct
 	      lease->wait.over_quota);
 }
 
-TEST_WITH(granted_waiting_lease_passes_those_before_it, struct scene *s)
-{
-	struct lease *busy = grant(s, VR, 40), *small = grant(s, ANY, 20), *large, *next;
-
-	large = wait_for(s, OTHER, "any", 60);
-	next = wait_for(s, ANY, "any", 20);
-	release(s->arbiter, small->id);
-	CHECK(grant_waiting(s, NULL) == 1 && next->state == STATE_GRANTED &&
-	      large->wait.passed == 1);
-	release(s->arbiter, next->id);
-	release(s->arbiter, busy->id);
-	CHECK(grant_waiting(s, NULL) == 1 && large->state == STATE_GRANTED);
-}
-
 /* ---- users ------------------------------------------------------------------------- */
 
 TEST_WITH(passes_by_the_same_user_do_not_count, struct scene *s)
 {
-	struct lease *lease;
+	struct lease *lease = wait_behind(s, ANY, 60);
 
-	CHECK(grant(s, VR, 30));
-	lease = wait_for(s, ANY, "any", 60);
 	pass_often(s, ANY, "any");
 	CHECK(lease->wait.passed == 0 && pass(s, OTHER, "any") && lease->wait.passed == 1);
 }
@@ -278,7 +238,7 @@ TEST(lease_that_leases_of_its_own_user_keep_out_bars_no_gpu)
 	static const uid_t users[] = { ANY, LAB, VR };
 
 	for (unsigned i = 0; i < 3; i++) {
-		struct scene s = scene_of(1);
+		_cleanup_(scene_done) struct scene s = scene_of(1);
 		struct lease *own = grant(&s, users[i], 15), *lease;
 		struct request all = request_for(60);
 
@@ -289,7 +249,6 @@ TEST(lease_that_leases_of_its_own_user_keep_out_bars_no_gpu)
 		CHECK(lease->wait.passed == LEASE_PASSES_MAX && !lease->wait.may_bar);
 		release(s.arbiter, own->id);
 		CHECK(grant_waiting(&s, NULL) == 1 && lease->state == STATE_GRANTED);
-		scene_done(&s);
 	}
 }
 
@@ -364,10 +323,8 @@ TEST_WITH(gpu_is_barred_for_max_wait_and_then_open_for_three_times_as_long, stru
 TEST_WITH(waiting_lease_that_ends_before_max_wait_leaves_the_gpu_open_for_three_times_as_long,
 	  struct scene *s)
 {
-	struct lease *lease, *next;
+	struct lease *lease = wait_behind(s, OTHER, 60), *next;
 
-	CHECK(grant(s, VR, 30));
-	lease = wait_for(s, OTHER, "any", 60);
 	pass_often(s, ANY, "any");
 	let_time_pass(s, 1000);
 	let_time_pass(s, 6000);
@@ -387,13 +344,12 @@ TEST_WITH(waiting_lease_that_ends_before_max_wait_leaves_the_gpu_open_for_three_
 
 TEST_WITH(gpu_is_not_opened_while_the_round_of_the_lease_that_bars_it_is_paused, struct scene *s)
 {
-	struct request request = request_for(4);
 	struct lease *lease;
 
 	lease = bar(s, LAB, "any", 50);
-	request.class = CLASS_REALTIME; /* passes the barrier */
 	s->arbiter->settings->tenants[1].class = CLASS_REALTIME;
-	CHECK(ask(s, LAB, request)->state == STATE_GRANTED);
+	/* It passes the barrier. */
+	CHECK(ask(s, LAB, request_of("cus=4; class=realtime"))->state == STATE_GRANTED);
 	s->arbiter->round_steps = 0;
 	let_time_pass(s, 2000);
 	CHECK(s->arbiter->paused && barrier(s) == 0);
@@ -467,10 +423,8 @@ static void turn(struct scene *s, uint64_t now_usec)
 TEST_WITH(barrier_that_passes_to_a_lease_with_a_shorter_max_wait_ends_in_the_same_turn,
 	  struct scene *s)
 {
-	struct lease *first, *second;
+	struct lease *first = wait_behind(s, OTHER, 60), *second;
 
-	CHECK(grant(s, VR, 30));
-	first = wait_for(s, OTHER, "any", 60);
 	second = wait_for(s, LAB, "any", 50);
 	first->deadline_usec = second->deadline_usec = UINT64_MAX;
 	s->arbiter->settings->tenants[2].max_wait_usec = 5000000;
@@ -484,10 +438,8 @@ TEST_WITH(barrier_that_passes_to_a_lease_with_a_shorter_max_wait_ends_in_the_sam
 
 TEST_WITH(gpu_that_was_barred_for_no_time_is_open_for_none, struct scene *s)
 {
-	struct lease *lease;
+	struct lease *lease = wait_behind(s, OTHER, 60);
 
-	CHECK(grant(s, VR, 30));
-	lease = wait_for(s, OTHER, "any", 60);
 	pass_often(s, ANY, "any");
 	turn(s, 1000);
 	CHECK(barrier(s) == lease->id);
@@ -528,15 +480,8 @@ TEST_WITH(a_user_that_comes_later_does_not_rank_before_turns_that_are_over, stru
 
 static bool resize(struct scene *s, const struct lease *lease, unsigned cus, unsigned queues)
 {
-	struct caller caller = caller_of(lease->owner);
-	struct request request = request_for(cus);
-	struct lease *next;
-
-	request.wants[0].queues = queues;
-	result_done(&s->result);
-	if (arbiter_plan_resize(s->arbiter, &caller, lease->id, &request, &next, &s->result) < 0)
+	if (resize_as(s, lease, "cus=%u queues=%u", cus, queues) < 0)
 		return false;
-	arbiter_commit(s->arbiter, next);
 	CHECK(arbiter_acknowledge(s->arbiter, lease->id, lease->generation) == 0);
 	CHECK(grant_waiting(s, NULL) == 0);
 	return true;
@@ -544,10 +489,8 @@ static bool resize(struct scene *s, const struct lease *lease, unsigned cus, uns
 
 TEST_WITH(resize_that_takes_more_is_a_pass, struct scene *s)
 {
-	struct lease *lease = grant(s, ANY, 8), *waiting;
+	struct lease *lease = grant(s, ANY, 8), *waiting = wait_behind(s, OTHER, 60);
 
-	CHECK(grant(s, VR, 30));
-	waiting = wait_for(s, OTHER, "any", 60);
 	CHECK(resize(s, lease, 12, 2) && waiting->wait.passed == 1);
 	CHECK(resize(s, lease, 4, 2) && waiting->wait.passed == 1);
 	CHECK(resize(s, lease, 4, 3) && waiting->wait.passed == 2);
@@ -556,10 +499,8 @@ TEST_WITH(resize_that_takes_more_is_a_pass, struct scene *s)
 
 TEST_WITH(resize_on_a_barred_gpu_can_only_shrink, struct scene *s)
 {
-	struct lease *lease = grant(s, ANY, 8), *waiting;
+	struct lease *lease = grant(s, ANY, 8), *waiting = wait_behind(s, OTHER, 60);
 
-	CHECK(grant(s, VR, 30));
-	waiting = wait_for(s, OTHER, "any", 60);
 	pass_often(s, ANY, "any");
 	CHECK(!resize(s, lease, 12, 2) && refused(s, RESULT_NO_CAPACITY, REASON_CUS));
 	CHECK(s->result.refusals[0].behind == waiting->id);
@@ -570,23 +511,17 @@ TEST_WITH(resize_on_a_barred_gpu_can_only_shrink, struct scene *s)
 
 TEST_WITH(resize_on_a_barred_gpu_takes_no_other_cu, struct scene *s)
 {
-	struct caller caller = caller_of(ANY);
-	struct request request = request_for(9);
-	struct lease *lease, *busy = grant(s, VR, 15), *waiting, *next;
+	struct lease *lease, *busy = grant(s, VR, 15), *waiting;
 
-	request.wants[0].shader_engines = 3;
-	lease = reserve(s->arbiter, ANY, &request, &s->result);
+	lease = grant_as(s, ANY, "cus=9 shader-engines=3");
 	waiting = wait_for(s, OTHER, "any", 60);
 	pass_often(s, ANY, "any");
 	CHECK(lease->partitions[0].count == 9 && busy);
-	request.wants[0].shader_engines = 1; /* as many CUs in one engine would be other CUs */
-	CHECK(arbiter_plan_resize(s->arbiter, &caller, lease->id, &request, &next, &s->result) < 0);
+	/* As many CUs in one engine would be other CUs. */
+	CHECK(resize_as(s, lease, "cus=9 shader-engines=1") < 0);
 	CHECK(refused(s, RESULT_NO_CAPACITY, REASON_SHAPE) && s->result.refusals[0].free == 9);
-	result_done(&s->result);
 	arbiter_holder_gone(s->arbiter, waiting->id);
-	CHECK(arbiter_plan_resize(s->arbiter, &caller, lease->id, &request, &next, &s->result) ==
-	      0);
-	lease_free(next);
+	CHECK(resize_as(s, lease, "cus=9 shader-engines=1") == 0);
 }
 
 /* ---- starvation -------------------------------------------------------------------- */

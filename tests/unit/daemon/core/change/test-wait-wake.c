@@ -5,12 +5,6 @@
 #include "check.h"
 #include "wait-rig.h"
 
-static struct tenant *lab(struct scene *s)
-{
-	CHECK(strcmp(s->arbiter->settings->tenants[1].name, "lab") == 0);
-	return &s->arbiter->settings->tenants[1];
-}
-
 /* Whether the lease waits, and its reason names this. */
 static bool says(struct scene *s, const struct lease *lease, const char *named)
 {
@@ -66,57 +60,41 @@ TEST_WITH(undrain_wakes_a_waiting_lease, struct scene *s)
 	CHECK(arbiter_drain(s->arbiter, "0", false) == 0 && grant_waiting(s, NULL) == 1);
 }
 
-TEST_WITH(end_of_an_unmanaged_process_wakes_a_waiting_lease, struct scene *s)
+TEST(fewer_queues_of_a_process_wake_a_waiting_lease)
 {
-	struct observed row = { .pid = 9, .start_time = 1, .kfd_gpu_id = 1, .queues = 20 };
-	struct request request = request_for(20);
-	struct lease *lease;
+	static const struct {
+		enum unmanaged unmanaged;
+		bool leased;        /* of 2 queues */
+		const char *reason; /* of the lease that waits for 8 */
+		unsigned queues[4]; /* at each scan; the lease is granted after the last one */
+	} table[] = {
+		/* Fewer unmanaged queues, and not more than there are slots. */
+		{ UNMANAGED_COUNT, false, "processes", { 20, 18, 25, 16 } },
+		/* They are not subtracted, but still oversubscribe. */
+		{ UNMANAGED_IGNORE, false, "oversubscribed", { 30, 24 } },
+		{ UNMANAGED_COUNT, true, "8 queue", { 20, 2 } },
+	};
 
-	s->arbiter->gpus[0].info.kfd_gpu_id = 1;
-	request.wants[0].queues = 8;
-	CHECK(arbiter_observe(s->arbiter, &row, 1) == 0);
-	lease = ask(s, ANY, request);
-	CHECK(says(s, lease, "processes"));
-	row.queues = 18;
-	CHECK(arbiter_observe(s->arbiter, &row, 1) == 0 && grant_waiting(s, NULL) == 0);
-	row.queues = 25;
-	CHECK(arbiter_observe(s->arbiter, &row, 1) == 0 && grant_waiting(s, NULL) == 0);
-	row.queues = 16; /* fewer unmanaged queues, and not more than there are slots */
-	forget_touched(s);
-	CHECK(arbiter_observe(s->arbiter, &row, 1) == 0 && grant_waiting(s, NULL) == 1);
-}
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		_cleanup_(scene_done) struct scene s = scene_of(1);
+		struct observed row = { .pid = 9, .start_time = 1, .kfd_gpu_id = 1 };
+		struct lease *own = table[i].leased ? grant(&s, ANY, 20) : NULL;
 
-TEST_WITH(end_of_oversubscription_wakes_a_waiting_lease, struct scene *s)
-{
-	struct observed row = { .pid = 9, .start_time = 1, .kfd_gpu_id = 1, .queues = 30 };
-	struct lease *lease;
+		s.arbiter->gpus[0].info.kfd_gpu_id = 1;
+		s.arbiter->settings->unmanaged = table[i].unmanaged;
+		row.uid = own ? own->owner : 0;
+		CHECK(!own || arbiter_bind(s.arbiter, own->id, 9, false) == 0);
+		for (size_t j = 0; j < 4 && table[i].queues[j]; j++) {
+			bool last = j == 3 || !table[i].queues[j + 1];
 
-	s->arbiter->gpus[0].info.kfd_gpu_id = 1;
-	/* Unmanaged queues are not subtracted, but still oversubscribe. */
-	s->arbiter->settings->unmanaged = UNMANAGED_IGNORE;
-	CHECK(arbiter_observe(s->arbiter, &row, 1) == 0);
-	lease = wait_for(s, ANY, "any", 20);
-	CHECK(says(s, lease, "oversubscribed"));
-	CHECK(grant_waiting(s, NULL) == 0);
-	row.queues = 24;
-	CHECK(arbiter_observe(s->arbiter, &row, 1) == 0 && grant_waiting(s, NULL) == 1);
-}
-
-TEST_WITH(end_of_excess_use_wakes_a_waiting_lease, struct scene *s)
-{
-	struct observed row = { .pid = 9, .start_time = 1, .kfd_gpu_id = 1, .queues = 20 };
-	struct request request = request_for(20);
-	struct lease *lease = grant(s, ANY, 20);
-
-	row.uid = lease->owner;
-	s->arbiter->gpus[0].info.kfd_gpu_id = 1;
-	CHECK(arbiter_bind(s->arbiter, lease->id, 9, false) == 0);
-	CHECK(arbiter_observe(s->arbiter, &row, 1) == 0);
-	request.wants[0].queues = 8;
-	CHECK(says(s, ask(s, LAB, request), "8 queue"));
-	CHECK(grant_waiting(s, NULL) == 0);
-	row.queues = 2;
-	CHECK(arbiter_observe(s->arbiter, &row, 1) == 0 && grant_waiting(s, NULL) == 1);
+			row.queues = table[i].queues[j];
+			CHECK(arbiter_observe(s.arbiter, &row, 1) == 0);
+			if (j == 0)
+				CHECK(says(&s, ask(&s, LAB, request_of("cus=20 queues=8")),
+					   table[i].reason));
+			CHECK(grant_waiting(&s, NULL) == last);
+		}
+	}
 }
 
 /* What the user uses less, another one uses more: no memory of the GPU becomes free. */
@@ -128,7 +106,6 @@ TEST_WITH(memory_that_a_user_frees_wakes_its_lease_that_waits_for_max_vram, stru
 		{ .pid = 9, .start_time = 1, .kfd_gpu_id = 1, .queues = 1, .vram = gib },
 	};
 	struct lease *own = grant(s, LAB, 8), *other = grant(s, ANY, 8), *waiting;
-	struct request request = request_for(8);
 	struct tenant *lab = &s->arbiter->settings->tenants[1];
 
 	CHECK(strcmp(lab->name, own->tenant) == 0);
@@ -140,7 +117,7 @@ TEST_WITH(memory_that_a_user_frees_wakes_its_lease_that_waits_for_max_vram, stru
 	CHECK(arbiter_bind(s->arbiter, own->id, 8, false) == 0);
 	CHECK(arbiter_bind(s->arbiter, other->id, 9, false) == 0);
 	CHECK(arbiter_observe(s->arbiter, rows, 2) == 0);
-	waiting = ask(s, LAB, request);
+	waiting = ask(s, LAB, request_of("cus=8"));
 	CHECK(waiting && waiting->state == STATE_WAITING && waiting->wait.over_quota);
 	CHECK(lease_refusal(waiting)->by_default);
 	CHECK(grant_waiting(s, NULL) == 0);
@@ -154,15 +131,11 @@ TEST_WITH(memory_that_a_user_frees_wakes_its_lease_that_waits_for_max_vram, stru
 
 TEST_WITH(acknowledged_resize_wakes_a_waiting_lease, struct scene *s)
 {
-	struct caller caller = caller_of(ANY);
-	struct request request = request_for(20);
-	struct lease *lease = grant(s, ANY, 60), *next;
+	struct lease *lease = grant(s, ANY, 60);
 
 	wait_for(s, ANY, "any", 30);
 	CHECK(grant_waiting(s, NULL) == 0);
-	CHECK(arbiter_plan_resize(s->arbiter, &caller, lease->id, &request, &next, &s->result) ==
-	      0);
-	arbiter_commit(s->arbiter, next);
+	CHECK(resize_as(s, lease, "cus=20") == 0);
 	CHECK(grant_waiting(s, NULL) == 0);
 	CHECK(arbiter_acknowledge(s->arbiter, lease->id, 2) == 0 && grant_waiting(s, NULL) == 1);
 }
@@ -183,7 +156,6 @@ TEST(missing_gpu_ends_only_leases_that_wait_for_it_alone)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(2);
 	struct gpu_info one = s.arbiter->gpus[0].info;
-	struct request both = request_for(20);
 	uint64_t named, by_index, gang;
 	struct lease *any;
 
@@ -191,16 +163,15 @@ TEST(missing_gpu_ends_only_leases_that_wait_for_it_alone)
 	named = wait_for(&s, ANY, "0000:04:00.0", 20)->id;
 	by_index = wait_for(&s, ANY, "1", 20)->id;
 	any = wait_for(&s, ANY, "any", 20);
-	both.n_wants = 2;
-	both.wants[1] = both.wants[0];
-	gang = ask(&s, ANY, both)->id;
+	gang = ask(&s, ANY, request_of("cus=20 | cus=20"))->id;
 	CHECK(any->wait.candidates == 3);
 	CHECK(arbiter_set_gpus(s.arbiter, &one, 1) == 0);
 	CHECK(grant_waiting(&s, NULL) == 0 && s.arbiter->n_waiting == 1);
 	CHECK(any->state == STATE_WAITING && any->wait.candidates == 1);
-	CHECK(!ask(&s, ANY, both) && refused(&s, RESULT_NEVER_FITS, REASON_ABSENT));
-	strcpy(both.wants[0].gpu, "1");
-	CHECK(!ask(&s, ANY, both) && s.result.kind == RESULT_NO_SUCH_GPU);
+	CHECK(!ask(&s, ANY, request_of("cus=20 | cus=20")) &&
+	      refused(&s, RESULT_NEVER_FITS, REASON_ABSENT));
+	CHECK(!ask(&s, ANY, request_of("cus=20 gpu=1 | cus=20")) &&
+	      s.result.kind == RESULT_NO_SUCH_GPU);
 	CHECK(strstr(s.result.sentence, "0000:04:00.0"));
 	for (unsigned i = 0; i < 3; i++) {
 		struct lease gone = { 0 }, *lease;
@@ -222,14 +193,12 @@ TEST(missing_gpu_ends_only_leases_that_wait_for_it_alone)
 TEST_WITH(smaller_reserve_wakes_a_waiting_lease, struct scene *s)
 {
 	struct settings *settings = NULL;
-	struct request request = request_for(20);
 	struct lease *first;
 
 	s->arbiter->gpus[0].reserve_queues = 10;
-	request.wants[0].queues = 10;
-	first = ask(s, ANY, request);
+	first = ask(s, ANY, request_of("cus=20 queues=10"));
 	CHECK(first->state == STATE_GRANTED);
-	ask(s, ANY, request);
+	ask(s, ANY, request_of("cus=20 queues=10"));
 	CHECK(grant_waiting(s, NULL) == 0);
 	CHECK(settings_new(&settings) == 0);
 	arbiter_set_settings(s->arbiter, settings);
@@ -240,12 +209,10 @@ TEST(larger_reserve_removes_the_barrier_of_a_lease_that_cannot_fit)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(2);
 	struct settings *settings = NULL;
-	struct request request = request_for(60);
 	struct lease *lease;
 
 	CHECK(grant_on(&s, VR, "0", 32) && grant_on(&s, VR, "1", 30));
-	request.wants[0].queues = 20;
-	lease = ask(&s, OTHER, request);
+	lease = ask(&s, OTHER, request_of("cus=60 queues=20"));
 	for (unsigned i = 0; i < LEASE_PASSES_MAX; i++) {
 		release(s.arbiter, grant_on(&s, ANY, "0", 4)->id);
 		CHECK(grant_waiting(&s, NULL) == 0);
@@ -288,7 +255,7 @@ TEST(lease_ended_by_policy_has_a_reason)
 	};
 
 	for (unsigned i = 0; i < 4; i++) {
-		struct scene s = scene_of(1);
+		_cleanup_(scene_done) struct scene s = scene_of(1);
 		struct settings *settings = NULL;
 		enum result_kind cause = i < 3 ? RESULT_NOT_PERMITTED : RESULT_QUOTA_EXCEEDED;
 		uint64_t id;
@@ -303,7 +270,6 @@ TEST(lease_ended_by_policy_has_a_reason)
 		if (i == 3)
 			s.arbiter->settings->tenants[0].max_cus = (struct limit){ LIMIT_COUNT, 10 };
 		CHECK(grant_waiting(&s, NULL) == 0 && ended(&s, id, cause, reasons[i]));
-		scene_done(&s);
 	}
 }
 
@@ -311,17 +277,14 @@ TEST(lease_ended_by_policy_has_a_reason)
 TEST(gpu_whose_floor_is_held_by_then_is_granted_to_a_waiting_lease)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(2);
-	struct request request = request_for(8);
 	struct lease *lease;
 
-	lab(&s)->reserved_engines = 2;
-	lab(&s)->reserved_gpu = strdup("0000:04:00.0");
+	tenant_of(&s, "lab")->reserved_engines = 2;
+	tenant_of(&s, "lab")->reserved_gpu = strdup("0000:04:00.0");
 	CHECK(grant_on(&s, ANY, "0", 60));
 	lease = wait_for(&s, OTHER, "any", 40);
 	CHECK(lease->wait.candidates == 1 && says(&s, lease, "40 CUs on 0000:03:00.0"));
-	strcpy(request.wants[0].gpu, "1");
-	request.wants[0].shader_engines = 2;
-	CHECK(ask(&s, LAB, request)->state == STATE_GRANTED);
+	CHECK(ask(&s, LAB, request_of("cus=8 gpu=1 shader-engines=2"))->state == STATE_GRANTED);
 	CHECK(grant_waiting(&s, NULL) == 1 && lease->partitions[0].gpu == 1);
 }
 
@@ -329,7 +292,7 @@ TEST_WITH(freed_quota_wakes_a_waiting_lease, struct scene *s)
 {
 	struct lease *all = grant(s, ANY, 30), *own, *lease;
 
-	lab(s)->max_cus = (struct limit){ LIMIT_COUNT, 40 };
+	tenant_of(s, "lab")->max_cus = (struct limit){ LIMIT_COUNT, 40 };
 	lease = wait_for(s, LAB, "any", 40);
 	own = grant(s, LAB, 10);
 	CHECK(own && lease->wait.passed == 0);
@@ -352,7 +315,7 @@ TEST(freed_quota_on_another_gpu_wakes_a_waiting_lease)
 	_cleanup_(scene_done) struct scene s = scene_of(2);
 	struct lease *all = grant_on(&s, ANY, "1", 60), *own, *lease;
 
-	lab(&s)->max_gpus = (struct limit){ LIMIT_COUNT, 1 };
+	tenant_of(&s, "lab")->max_gpus = (struct limit){ LIMIT_COUNT, 1 };
 	lease = wait_for(&s, LAB, "1", 20);
 	own = grant_on(&s, LAB, "0", 10);
 	release(s.arbiter, all->id);
@@ -366,13 +329,10 @@ TEST(freed_quota_on_another_gpu_wakes_a_waiting_lease)
 TEST(request_for_more_gpus_than_max_gpus_does_not_wait_for_a_drain)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(2);
-	struct request request = request_for(10);
 
-	request.wants[1] = request.wants[0];
-	request.n_wants = 2;
-	lab(&s)->max_gpus = (struct limit){ LIMIT_COUNT, 1 };
+	tenant_of(&s, "lab")->max_gpus = (struct limit){ LIMIT_COUNT, 1 };
 	CHECK(arbiter_drain(s.arbiter, "1", true) == 0);
-	CHECK(!ask(&s, LAB, request));
+	CHECK(!ask(&s, LAB, request_of("cus=10 | cus=10")));
 	CHECK(refused(&s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
 	CHECK(s.result.refusals[0].resource == RESOURCE_GPUS);
 }

@@ -26,31 +26,21 @@ TEST(request_without_room_waits_if_it_may)
 	CHECK(grant_waiting(&s, NULL) == 0 && touched_of(&s, lease->id, NULL) == 0);
 }
 
-TEST(request_that_fits_does_not_wait)
-{
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct lease *lease = ask(&s, ANY, request_for(30));
-
-	CHECK(lease->state == STATE_GRANTED && !lease->request && !*reason_of(s.arbiter, lease));
-	CHECK(s.result.kind == RESULT_OK && queue_position(s.arbiter, lease) == 0);
-}
-
 TEST(request_that_waiting_cannot_help_is_refused)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct request request = request_for(4);
 
 	CHECK(grant(&s, ANY, 60));
 	CHECK(!ask(&s, ANY, request_for(200)) && refused(&s, RESULT_NEVER_FITS, REASON_CUS));
-	request.wants[0].priority = PRIORITY_HIGH;
-	CHECK(!ask(&s, ANY, request) && refused(&s, RESULT_NOT_PERMITTED, REASON_POLICY));
+	CHECK(!ask(&s, ANY, request_of("cus=4 priority=11")) &&
+	      refused(&s, RESULT_NOT_PERMITTED, REASON_POLICY));
 	CHECK(!s.result.refusals[0].retry);
 	/* Even if CUs are taken at the same time. */
-	request = request_for(4);
-	request.wants[0].vram = UINT64_C(17) << 30;
-	CHECK(!ask(&s, ANY, request) && refused(&s, RESULT_NEVER_FITS, REASON_VRAM));
+	CHECK(!ask(&s, ANY, request_of("cus=4 vram=17G")) &&
+	      refused(&s, RESULT_NEVER_FITS, REASON_VRAM));
 	CHECK(arbiter_drain(s.arbiter, "0", true) == 0);
-	CHECK(!ask(&s, ANY, request) && refused(&s, RESULT_NEVER_FITS, REASON_VRAM));
+	CHECK(!ask(&s, ANY, request_of("cus=4 vram=17G")) &&
+	      refused(&s, RESULT_NEVER_FITS, REASON_VRAM));
 	CHECK(!s.result.refusals[0].retry);
 }
 

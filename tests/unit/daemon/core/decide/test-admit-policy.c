@@ -36,23 +36,17 @@ TEST(every_number_of_a_tenant_is_kept)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(2);
 	struct tenant *vr = &s.arbiter->settings->tenants[0];
-	struct request request = request_for(4);
 
 	vr->max_leases = vr->max_gpus = (struct limit){ LIMIT_COUNT, 1 };
-	request.n_wants = 2;
-	request.wants[1] = request.wants[0];
-	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
+	CHECK(!grant_as(&s, VR, "cus=4 | cus=4"));
 	CHECK(refused(&s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
 	CHECK(grant(&s, VR, 4) && !grant(&s, VR, 4));
 	CHECK(s.result.kind == RESULT_QUOTA_EXCEEDED);
 
 	vr->max_leases.kind = LIMIT_NONE;
-	request.n_wants = 1;
-	strcpy(request.wants[0].gpu, "1");
-	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
+	CHECK(!grant_as(&s, VR, "cus=4 gpu=1"));
 	CHECK(refused(&s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA) && s.result.refusals[0].asked == 1 &&
 	      s.result.refusals[0].free == 0 && s.result.refusals[0].held == 1);
-	strcpy(request.wants[0].gpu, "any");
 	vr->max_queues = (struct limit){ LIMIT_COUNT, 3 };
 	CHECK(!grant(&s, VR, 4) && s.result.kind == RESULT_QUOTA_EXCEEDED);
 	vr->max_queues.kind = LIMIT_NONE;
@@ -60,9 +54,7 @@ TEST(every_number_of_a_tenant_is_kept)
 	CHECK(!grant(&s, VR, 4) && s.result.kind == RESULT_QUOTA_EXCEEDED);
 	vr->max_processes.kind = LIMIT_NONE;
 	vr->max_vram = (struct limit){ LIMIT_COUNT, 4096 };
-	request.n_wants = 1;
-	request.wants[0].vram = 4097;
-	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
+	CHECK(!grant_as(&s, VR, "cus=4 vram=4097"));
 	CHECK(refused(&s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
 }
 
@@ -176,7 +168,7 @@ TEST(only_realtime_lends_and_only_best_effort_borrows)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
-		struct scene s = scene_of(1);
+		_cleanup_(scene_done) struct scene s = scene_of(1);
 		struct request request = request_for(10);
 		const struct lease *lease;
 
@@ -189,7 +181,6 @@ TEST(only_realtime_lends_and_only_best_effort_borrows)
 		CHECK(lease || strstr(s.result.sentence, table[i].says));
 		CHECK(!lease ||
 		      lease->state == (table[i].start_inactive ? STATE_INACTIVE : STATE_GRANTED));
-		scene_done(&s);
 	}
 }
 
@@ -207,7 +198,7 @@ TEST(an_adaptable_lease_is_any_rectangle_and_shares_nothing)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
-		struct scene s = scene_of(1);
+		_cleanup_(scene_done) struct scene s = scene_of(1);
 		struct request request = request_for(10);
 
 		request.wants[0] = table[i].want;
@@ -219,21 +210,17 @@ TEST(an_adaptable_lease_is_any_rectangle_and_shares_nothing)
 		      strstr(s.result.sentence, table[i].key));
 		request.adaptable = false;
 		CHECK(reserve(s.arbiter, ANY, &request, &s.result));
-		scene_done(&s);
 	}
 }
 
 TEST_WITH(limits_of_the_daemon_are_kept, struct scene *s)
 {
-	struct request request = request_for(4);
-
-	request.wants[0].queues = 1;
 	s->arbiter->settings->max_leases_per_user = 1;
-	CHECK(reserve(s->arbiter, ANY, &request, &s->result));
-	CHECK(!reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(grant_as(s, ANY, "cus=4 queues=1"));
+	CHECK(!grant_as(s, ANY, "cus=4 queues=1"));
 	CHECK(s->result.kind == RESULT_TOO_MANY_LEASES);
 	s->arbiter->settings->max_leases = 1;
-	CHECK(!reserve(s->arbiter, LAB, &request, &s->result));
+	CHECK(!grant_as(s, LAB, "cus=4 queues=1"));
 	CHECK(s->result.kind == RESULT_TOO_MANY_LEASES);
 }
 

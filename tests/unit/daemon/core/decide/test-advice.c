@@ -5,6 +5,7 @@
 #include "seed.h"
 #include "util/base.h"
 #include "ledger-rig.h"
+#include "request-text.h"
 
 #define RT 1
 #define LAB 2
@@ -43,133 +44,114 @@ static struct advice advise(const struct arbiter *arbiter, uid_t uid, const stru
 	return advice;
 }
 
+/* The only lease of an exact advice; 0: it has none. */
+static uint64_t advised(const struct arbiter *arbiter, uid_t uid, const char *text)
+{
+	const struct request request = request_of("%s", text);
+	struct advice advice = advise(arbiter, uid, &request);
+
+	CHECK(advice.n <= 1 && advice.exact);
+	return advice.n ? advice.ids[0] : 0;
+}
+
 TEST(request_that_fits_needs_no_advice)
 {
 	_cleanup_(arbiter_freep) struct arbiter *arbiter = machine(1);
-	struct request request = request_for(30);
-	struct advice advice;
 
-	advice = advise(arbiter, LAB, &request);
-	CHECK(advice.n == 0 && advice.exact);
+	CHECK(advised(arbiter, LAB, "cus=30") == 0);
 	take(arbiter, LAB, 15);
-	advice = advise(arbiter, LAB, &request);
-	CHECK(advice.n == 0 && advice.exact);
+	CHECK(advised(arbiter, LAB, "cus=30") == 0);
 }
 
 TEST(advice_is_empty_for_a_request_that_can_never_fit)
 {
 	_cleanup_(arbiter_freep) struct arbiter *arbiter = machine(1);
-	struct request request = request_for(90);
-	struct advice advice;
 
 	take(arbiter, LAB, 60);
-	advice = advise(arbiter, LAB, &request);
-	CHECK(advice.n == 0 && advice.exact);
-	request = request_for(30);
+	CHECK(advised(arbiter, LAB, "cus=90") == 0);
 	arbiter->gpus[0].draining = true;
-	advice = advise(arbiter, LAB, &request);
-	CHECK(advice.n == 0 && advice.exact);
+	CHECK(advised(arbiter, LAB, "cus=30") == 0);
 }
 
 TEST(one_large_lease_goes_before_two_small_ones)
 {
 	_cleanup_(arbiter_freep) struct arbiter *arbiter = machine(1);
-	struct request request = request_for(30);
-	struct advice advice;
 	uint64_t large;
 
 	take(arbiter, 0, 15);
 	take(arbiter, 0, 15);
 	large = take(arbiter, LAB, 30);
-	advice = advise(arbiter, LAB, &request);
-	CHECK(advice.n == 1 && advice.ids[0] == large && advice.exact);
+	CHECK(advised(arbiter, LAB, "cus=30") == large);
 }
 
 TEST(the_lower_class_goes_first_and_then_fewer_cus)
 {
 	_cleanup_(arbiter_freep) struct arbiter *arbiter = machine(1);
-	struct request request = request_for(15);
-	struct advice advice;
 	uint64_t small;
 
 	take(arbiter, RT, 15);
 	take(arbiter, LAB, 15);
 	small = take(arbiter, 0, 15);
 	take(arbiter, LAB, 15);
-	advice = advise(arbiter, RT, &request);
-	CHECK(advice.n == 1 && advice.ids[0] == small && advice.exact);
-
-	request = request_for(2);
+	CHECK(advised(arbiter, RT, "cus=15") == small);
 	release(arbiter, small);
 	take(arbiter, 0, 13);
 	small = take(arbiter, 0, 2);
-	advice = advise(arbiter, LAB, &request);
-	CHECK(advice.n == 1 && advice.ids[0] == small && advice.exact);
+	CHECK(advised(arbiter, LAB, "cus=2") == small);
 }
 
 TEST(advice_names_the_lease_with_enough_queues)
 {
 	_cleanup_(arbiter_freep) struct arbiter *arbiter = machine(1);
-	struct request request = request_for(4);
+	const struct request request = request_of("cus=4 queues=20");
 	_cleanup_(result_done) struct result result = { 0 };
-	struct advice advice;
-	struct lease *lease;
+	struct lease *lease = reserve(arbiter, LAB, &request, &result);
 
-	request.wants[0].queues = 20;
-	lease = reserve(arbiter, LAB, &request, &result);
-	CHECK(lease);
 	take(arbiter, 0, 4);
-	request.wants[0].queues = 10;
-	advice = advise(arbiter, LAB, &request);
-	CHECK(advice.n == 1 && advice.ids[0] == lease->id && advice.exact);
+	CHECK(lease && advised(arbiter, LAB, "cus=4 queues=10") == lease->id);
 }
 
 TEST(one_s_own_quota_is_freed_by_one_s_own_leases)
 {
 	_cleanup_(arbiter_freep) struct arbiter *arbiter = machine(2);
-	struct request request = request_for(20);
-	struct advice advice;
 	uint64_t mine;
 
 	take(arbiter, 0, 10);
 	mine = take(arbiter, LAB, 20);
 	arbiter->settings->tenants[0].max_leases = (struct limit){ LIMIT_COUNT, 1 };
-	advice = advise(arbiter, LAB, &request);
-	CHECK(advice.n == 1 && advice.ids[0] == mine && advice.exact);
+	CHECK(advised(arbiter, LAB, "cus=20") == mine);
 }
 
 TEST(leases_that_end_already_are_not_asked_to)
 {
 	_cleanup_(arbiter_freep) struct arbiter *arbiter = machine(1);
-	struct request request = request_for(60);
-	struct advice advice;
 	uint64_t first = take(arbiter, LAB, 30), second = take(arbiter, LAB, 30);
 
 	arbiter_end(arbiter, ledger_find(arbiter, first), RESULT_OK, "");
-	advice = advise(arbiter, LAB, &request);
-	CHECK(advice.n == 0 && advice.exact); /* the end of the other alone does not help */
-	request = request_for(30);
-	advice = advise(arbiter, LAB, &request);
-	CHECK(advice.n == 1 && advice.ids[0] == second);
+	/* The end of the other alone does not help. */
+	CHECK(advised(arbiter, LAB, "cus=60") == 0 && advised(arbiter, LAB, "cus=30") == second);
 }
 
 TEST(many_leases_are_given_up_on_and_it_is_said)
 {
+	static const struct {
+		unsigned cus, least, most;
+	} rows[] = {
+		{ 60, 0, 0 },           /* all but three would have to go */
+		{ 24, 11, ADVICE_MAX }, /* nine tenths of 24 are 22 */
+		{ 4, 2, 2 },
+	};
 	_cleanup_(arbiter_freep) struct arbiter *arbiter = machine(1);
-	struct request request = request_for(60);
-	struct advice advice;
 
 	arbiter->gpus[0].info.queue_slots = arbiter->gpus[0].info.process_slots = 64;
 	for (unsigned i = 0; i < 30; i++)
 		take(arbiter, LAB, 2);
-	advice = advise(arbiter, LAB, &request); /* all but three would have to go */
-	CHECK(advice.n == 0 && !advice.exact);
-	request = request_for(24);
-	advice = advise(arbiter, LAB, &request);
-	CHECK(advice.n >= 11 && !advice.exact); /* nine tenths of 24 are 22 */
-	request = request_for(4);
-	advice = advise(arbiter, LAB, &request);
-	CHECK(advice.n == 2 && !advice.exact);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct request request = request_for(rows[i].cus);
+		struct advice advice = advise(arbiter, LAB, &request);
+
+		CHECK(advice.n >= rows[i].least && advice.n <= rows[i].most && !advice.exact);
+	}
 }
 
 /* ---- against every set ------------------------------------------------------------- */

@@ -44,7 +44,7 @@ TEST(realtime_request_nearly_always_gets_a_whole_engine_beside_bases)
 	unsigned seed = seed_nth(SEED_OF_RUN("SEED"), 0), n = 0, whole = 0, none = 0;
 
 	for (unsigned run = 0; run < check_rounds(40, 2000); run++) {
-		struct lending l = lending_of(1);
+		_cleanup_(lending_done) struct lending l = lending_of(1);
 
 		for (unsigned step = 0; step < 20; step++) {
 			if (l.s.arbiter->n_leases > 3)
@@ -58,7 +58,6 @@ TEST(realtime_request_nearly_always_gets_a_whole_engine_beside_bases)
 			whole += whole_engines(&l);
 			n++;
 		}
-		lending_done(&l);
 	}
 	printf("%u whole engines in %u situations, none in %u\n", whole, n, none);
 	/* Leases that have not acknowledged do not move. A run without an engine often stays so: few runs vary much. */

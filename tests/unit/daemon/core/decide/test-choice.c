@@ -73,14 +73,7 @@ static unsigned run(struct lending *l)
 /* On a named GPU. */
 static struct lease *fix_on(struct lending *l, uid_t uid, const char *gpu, unsigned cus)
 {
-	struct request request = request_for(cus);
-	struct lease *lease;
-
-	snprintf(request.wants[0].gpu, sizeof(request.wants[0].gpu), "%s", gpu);
-	request.wants[0].queues = 2;
-	lease = reserve(l->s.arbiter, uid, &request, &l->s.result);
-	settle(l);
-	return lease;
+	return reserve_as(l, uid, "cus=%u gpu=%s queues=2", cus, gpu);
 }
 
 static unsigned fix(struct lending *l, uid_t uid, unsigned cus)
@@ -93,16 +86,9 @@ static unsigned fix(struct lending *l, uid_t uid, unsigned cus)
 
 static unsigned run_on(struct lending *l, const char *gpu, unsigned most)
 {
-	struct request request = request_for(1);
-	struct lease *lease;
+	struct lease *lease = reserve_as(
+		l, ANY, "gpu=%s cus=1 cus-min=1 cus-max=%u queues=2; adaptable=1", gpu, most);
 
-	snprintf(request.wants[0].gpu, sizeof(request.wants[0].gpu), "%s", gpu);
-	request.wants[0].cus_min = 1;
-	request.wants[0].cus_max = most;
-	request.wants[0].queues = 2;
-	request.adaptable = true;
-	lease = reserve(l->s.arbiter, ANY, &request, &l->s.result);
-	settle(l);
 	CHECK(lease);
 	return cus_of(lease);
 }
@@ -137,27 +123,25 @@ TEST(as_many_programs_as_equal_gpus_use_all_of_them)
 
 	for (size_t o = 0; o < ARRAY_SIZE(orders); o++)
 		for (unsigned n = 2; n <= 16; n *= 2) {
-			struct lending l = equal_machine(n);
+			_cleanup_(lending_done) struct lending l = equal_machine(n);
 			uint64_t used = 0;
 
 			l.s.arbiter->settings->gpu_order = orders[o];
 			for (unsigned i = 0; i < n; i++)
 				used |= UINT64_C(1) << run(&l);
 			CHECK(used == (UINT64_C(1) << n) - 1);
-			lending_done(&l);
 		}
 }
 
 TEST(eight_programs_on_four_gpus_use_two_each)
 {
-	struct lending l = equal_machine(4);
+	_cleanup_(lending_done) struct lending l = equal_machine(4);
 	unsigned on[4] = { 0 };
 
 	for (unsigned i = 0; i < 8; i++)
 		on[run(&l)]++;
 	for (unsigned i = 0; i < 4; i++)
 		CHECK(on[i] == 2);
-	lending_done(&l);
 }
 
 TEST(a_program_gets_the_card_beside_an_igpu_in_both_orders)
@@ -176,40 +160,37 @@ TEST(a_program_gets_the_card_beside_an_igpu_in_both_orders)
 TEST(programs_are_divided_by_the_size_of_gpus)
 {
 	const struct gpu_info gpus[] = { card("0000:03:00.0", 2, 20), card("0000:04:00.0", 4, 60) };
-	struct lending l = machine(gpus, 2);
+	_cleanup_(lending_done) struct lending l = machine(gpus, 2);
 	unsigned small = 0;
 
 	for (unsigned i = 0; i < 8; i++)
 		small += run(&l) == 0;
 	CHECK(small == 2);
-	lending_done(&l);
 }
 
 TEST(a_program_of_few_cus_disturbs_nobody)
 {
-	struct lending l = equal_machine(2);
+	_cleanup_(lending_done) struct lending l = equal_machine(2);
 
 	run_on(&l, "0", MOST);
 	CHECK(run_as(&l, 8) == 1);
 	/* There it takes nothing from the first one of few. */
 	CHECK(run_as(&l, 8) == 1);
-	lending_done(&l);
 }
 
 TEST(a_program_gets_what_its_quota_leaves_it)
 {
-	struct lending l = equal_machine(2);
+	_cleanup_(lending_done) struct lending l = equal_machine(2);
 
 	add_tenant(l.s.arbiter, "few", ANY, CLASS_BESTEFFORT)->max_cus =
 		(struct limit){ LIMIT_COUNT, 30 };
 	CHECK(run_on(&l, "0", 20) == 20);
 	CHECK(run(&l) == 1);
-	lending_done(&l);
 }
 
 TEST(a_heavy_neighbour_is_avoided)
 {
-	struct lending l = equal_machine(2);
+	_cleanup_(lending_done) struct lending l = equal_machine(2);
 	struct request request = request_for(1);
 
 	add_tenant(l.s.arbiter, "heavy", OTHER, CLASS_BESTEFFORT)->weight = 10000;
@@ -220,14 +201,13 @@ TEST(a_heavy_neighbour_is_avoided)
 	CHECK(reserve(l.s.arbiter, OTHER, &request, &l.s.result)->partitions[0].gpu == 0);
 	for (unsigned i = 0; i < 6; i++)
 		CHECK(run(&l) == 1);
-	lending_done(&l);
 }
 
 TEST(a_program_avoids_a_gpu_that_is_used_without_a_lease)
 {
 	struct gpu_info gpus[] = { vii(0), vii(1) };
 	struct observed outside = { .pid = 7, .start_time = 1, .kfd_gpu_id = 1, .queues = 1 };
-	struct lending l;
+	_cleanup_(lending_done) struct lending l;
 
 	gpus[0].kfd_gpu_id = 1;
 	gpus[1].kfd_gpu_id = 2;
@@ -236,24 +216,17 @@ TEST(a_program_avoids_a_gpu_that_is_used_without_a_lease)
 	CHECK(fix(&l, LAB, 15) == 1);
 	CHECK(arbiter_observe(l.s.arbiter, &outside, 1) == 0);
 	CHECK(run(&l) == 0); /* half of the other one is taken */
-	lending_done(&l);
 }
 
 TEST(a_paused_program_and_a_new_one_are_not_on_the_gpu_of_an_exclusive_lease)
 {
-	struct lending l = equal_machine(2);
-	struct request request = request_for(15);
+	_cleanup_(lending_done) struct lending l = equal_machine(2);
 
-	l.s.arbiter->settings->tenants[1].exclusive = EXCLUSIVE_ASK;
-	CHECK(strcmp(l.s.arbiter->settings->tenants[1].name, "vr") == 0);
+	tenant_of(&l.s, "vr")->exclusive = EXCLUSIVE_ASK;
 	run_on(&l, "0", MOST);
-	request.exclusive = true;
-	request.wants[0].queues = 2;
-	CHECK(reserve(l.s.arbiter, VR, &request, &l.s.result)->partitions[0].gpu == 1);
-	settle(&l);
+	CHECK(reserve_as(&l, VR, "cus=15 queues=2; exclusive=1")->partitions[0].gpu == 1);
 	/* The other GPU has room, but its exclusive lease would pause the program. */
 	CHECK(run(&l) == 0);
-	lending_done(&l);
 }
 
 /* ---- a program that does not answer ------------------------------------------------------------ */
@@ -262,7 +235,7 @@ TEST(a_paused_program_and_a_new_one_are_not_on_the_gpu_of_an_exclusive_lease)
  * them is granted those of the other one, when it is known. */
 static void avoid_one_that_is_late(bool adaptable)
 {
-	struct lending l = equal_machine(2);
+	_cleanup_(lending_done) struct lending l = equal_machine(2);
 	struct lease *late, *lease;
 
 	CHECK(run(&l) == 0 && run(&l) == 1);
@@ -284,7 +257,6 @@ static void avoid_one_that_is_late(bool adaptable)
 	CHECK(borrow(&l, 2, MOST)->partitions[0].gpu == 1);
 	follow(&l, late);
 	CHECK(!late->lend.late && fix_on(&l, ANY, "any", 20)->partitions[0].gpu == 0);
-	lending_done(&l);
 }
 
 TEST(a_request_avoids_a_program_that_does_not_answer)
@@ -296,7 +268,7 @@ TEST(a_request_avoids_a_program_that_does_not_answer)
 /* It goes back where that one has answered; but it does not go to and fro for ever. */
 TEST(a_request_waits_again_once_for_each_program_that_does_not_answer)
 {
-	struct lending l = equal_machine(2);
+	_cleanup_(lending_done) struct lending l = equal_machine(2);
 	struct lease *programs[2], *lease, *next;
 	struct cover *covers = calloc(1, sizeof(*covers));
 
@@ -328,12 +300,11 @@ TEST(a_request_waits_again_once_for_each_program_that_does_not_answer)
 	settle(&l);
 	ledger_examine_again(l.s.arbiter, UINT64_MAX);
 	CHECK(lease->state == STATE_ACTIVATING && arbiter_plan_requeue(l.s.arbiter, &next) == 0);
-	lending_done(&l);
 }
 
 TEST(a_request_waits_for_a_program_that_does_not_answer_where_nothing_else_fits)
 {
-	struct lending l = equal_machine(1);
+	_cleanup_(lending_done) struct lending l = equal_machine(1);
 	struct lease *lease;
 
 	run(&l);
@@ -346,13 +317,12 @@ TEST(a_request_waits_for_a_program_that_does_not_answer_where_nothing_else_fits)
 	CHECK(fix_on(&l, ANY, "any", 20)->state == STATE_ACTIVATING);
 	pass(&l, 2 * SECOND_USEC);
 	CHECK(lease->state == STATE_ENDING); /* it gave up */
-	lending_done(&l);
 }
 
 /* A lease alone in its engines waits for all of their CUs, an exclusive one for all of the GPU. */
 TEST(leases_that_exclude_others_wait_in_vain_for_cus_beside_their_own)
 {
-	struct lending l = equal_machine(1);
+	_cleanup_(lending_done) struct lending l = equal_machine(1);
 	struct lease *late = fix_on(&l, ANY, "0", 7);
 	const struct gpu *gpu = &l.s.arbiter->gpus[0];
 	struct cuset engines = late->partitions[0].cus;
@@ -372,7 +342,6 @@ TEST(leases_that_exclude_others_wait_in_vain_for_cus_beside_their_own)
 	CHECK(!borrow_waits_in_vain(l.s.arbiter, &far));
 	far.exclusive = true;
 	CHECK(borrow_waits_in_vain(l.s.arbiter, &far));
-	lending_done(&l);
 }
 
 /* ---- an empty GPU beside one with an adaptable lease ----------------------------------------- */
@@ -383,33 +352,28 @@ TEST(nobody_is_disturbed_where_a_gpu_is_empty)
 	static const unsigned sizes[] = { 2, 15, 40, 60 };
 
 	for (size_t i = 0; i < ARRAY_SIZE(uids) * ARRAY_SIZE(sizes); i++) {
-		struct lending l = equal_machine(2);
+		_cleanup_(lending_done) struct lending l = equal_machine(2);
 		const struct lease *first;
 
 		CHECK(run(&l) == 0);
 		first = l.s.arbiter->leases[0];
 		CHECK(fix(&l, uids[i % ARRAY_SIZE(uids)], sizes[i / ARRAY_SIZE(uids)]) == 1);
 		CHECK(cus_of(first) == 60 && first->generation == 1);
-		lending_done(&l);
 	}
 }
 
 TEST(whole_engines_come_from_an_empty_gpu)
 {
-	struct lending l = equal_machine(2);
-	struct request request = request_for(0);
+	_cleanup_(lending_done) struct lending l = equal_machine(2);
 
 	CHECK(run(&l) == 0);
-	request.wants[0].shader_engines = 1;
-	request.wants[0].queues = 2;
-	CHECK(reserve(l.s.arbiter, VR, &request, &l.s.result)->partitions[0].gpu == 1);
-	lending_done(&l);
+	CHECK(grant_as(&l.s, VR, "shader-engines=1 queues=2")->partitions[0].gpu == 1);
 }
 
 TEST(a_gang_takes_the_empty_gpus)
 {
 	for (unsigned adaptable = 0; adaptable < 2; adaptable++) {
-		struct lending l = equal_machine(4);
+		_cleanup_(lending_done) struct lending l = equal_machine(4);
 		struct request request = request_for(20);
 		const struct lease *lease;
 
@@ -421,21 +385,17 @@ TEST(a_gang_takes_the_empty_gpus)
 		request.adaptable = adaptable;
 		lease = reserve(l.s.arbiter, ANY, &request, &l.s.result);
 		CHECK(lease && lease_gpus(lease) == (2 | 8));
-		lending_done(&l);
 	}
 }
 
 TEST(a_waiting_lease_gets_the_gpu_where_nobody_loses)
 {
-	struct lending l = equal_machine(2);
+	_cleanup_(lending_done) struct lending l = equal_machine(2);
 	struct lease *full[2], *waiting;
-	struct request request = request_for(30);
 
 	for (unsigned i = 0; i < 2; i++)
 		full[i] = fix_on(&l, LAB, i ? "1" : "0", 60);
-	request.wait_usec = UINT64_MAX;
-	request.wants[0].queues = 2;
-	waiting = reserve(l.s.arbiter, ANY, &request, &l.s.result);
+	waiting = grant_as(&l.s, ANY, "cus=30 queues=2; wait-usec=forever");
 	CHECK(waiting->state == STATE_WAITING);
 	release(l.s.arbiter, full[0]->id);
 	/* A program comes first. */
@@ -443,14 +403,13 @@ TEST(a_waiting_lease_gets_the_gpu_where_nobody_loses)
 	release(l.s.arbiter, full[1]->id);
 	CHECK(grant_waiting(&l.s, NULL) == 1);
 	CHECK(ledger_find(l.s.arbiter, waiting->id)->partitions[0].gpu == 1);
-	lending_done(&l);
 }
 
 /* ---- fixed leases ------------------------------------------------------------------------- */
 
 TEST(a_small_fixed_lease_keeps_an_empty_gpu_free)
 {
-	struct lending l = equal_machine(3);
+	_cleanup_(lending_done) struct lending l = equal_machine(3);
 
 	CHECK(fix_on(&l, LAB, "1", 15));
 	CHECK(fix(&l, LAB, 15) == 1 && fix(&l, ANY, 15) == 1 && fix(&l, VR, 15) == 1);
@@ -458,14 +417,13 @@ TEST(a_small_fixed_lease_keeps_an_empty_gpu_free)
 	/* Also beside a program that has all that it asked for. */
 	run_on(&l, "2", 8);
 	CHECK(fix(&l, ANY, 50) == 2);
-	lending_done(&l);
 }
 
 /* May be beside others on their CUs, and is not while others are idle. */
 TEST(leases_share_cus_only_where_no_others_are_free)
 {
 	static const unsigned gpus[] = { 0, 0, 1, 1, 0, 0 };
-	struct lending l = equal_machine(2);
+	_cleanup_(lending_done) struct lending l = equal_machine(2);
 
 	for (size_t i = 0; i < ARRAY_SIZE(gpus); i++) {
 		struct request request = request_for(30);
@@ -480,17 +438,15 @@ TEST(leases_share_cus_only_where_no_others_are_free)
 				CHECK(cuset_equal(&l.s.arbiter->gpus[g].shared,
 						  &l.s.arbiter->gpus[g].all));
 	}
-	lending_done(&l);
 }
 
 TEST(a_fixed_lease_goes_where_the_worst_off_keeps_most)
 {
-	struct lending l = equal_machine(2);
+	_cleanup_(lending_done) struct lending l = equal_machine(2);
 
 	for (unsigned i = 0; i < 3; i++)
 		run_on(&l, i == 0 ? "0" : "1", MOST);
 	CHECK(fix(&l, LAB, 20) == 0);
-	lending_done(&l);
 }
 
 /* ---- partitions of one card ---------------------------------------------------------------- */
@@ -522,99 +478,71 @@ TEST(a_program_gets_a_card_of_its_own_before_a_neighbour)
 
 TEST(a_gpu_with_any_no_is_used_only_by_name)
 {
-	struct lending l = equal_machine(2);
-	struct request request = request_for(10);
+	_cleanup_(lending_done) struct lending l = equal_machine(2);
 
 	l.s.arbiter->gpus[0].named_only = true;
 	CHECK(run(&l) == 1 && run(&l) == 1 && fix(&l, ANY, 10) == 1);
 	CHECK(fix_on(&l, ANY, "0", 10)->partitions[0].gpu == 0);
-	request.n_wants = 2;
-	request.wants[1] = request.wants[0];
-	CHECK(!reserve(l.s.arbiter, ANY, &request, &l.s.result) &&
-	      l.s.result.kind == RESULT_NEVER_FITS);
+	CHECK(!grant_as(&l.s, ANY, "cus=10 | cus=10") && l.s.result.kind == RESULT_NEVER_FITS);
 	l.s.arbiter->gpus[1].named_only = true;
-	request.n_wants = 1;
-	CHECK(!reserve(l.s.arbiter, ANY, &request, &l.s.result) &&
-	      l.s.result.kind == RESULT_NEVER_FITS);
-	lending_done(&l);
+	CHECK(!grant_as(&l.s, ANY, "cus=10") && l.s.result.kind == RESULT_NEVER_FITS);
 }
 
 TEST(a_drained_and_a_resetting_gpu_are_not_chosen)
 {
-	struct lending l = equal_machine(3);
+	_cleanup_(lending_done) struct lending l = equal_machine(3);
 
 	l.s.arbiter->gpus[0].draining = true;
 	l.s.arbiter->gpus[1].reset_until_usec = UINT64_MAX;
 	for (unsigned i = 0; i < 3; i++)
 		CHECK(run(&l) == 2);
-	lending_done(&l);
 }
 
 /* ---- GPUs that are named, and shares of them ------------------------------------------------- */
 
-static struct lease *ask_want(struct lending *l, const struct want *want, size_t n)
+/* The GPUs of the lease that is granted, as bits; 0: it is refused. */
+static uint64_t gpus_for(struct lending *l, const char *request)
 {
-	struct request request = request_for(0);
+	const struct lease *lease = grant_as(&l->s, ANY, "%s", request);
 
-	request.n_wants = n;
-	for (size_t i = 0; i < n; i++)
-		request.wants[i] = *want;
-	return reserve(l->s.arbiter, ANY, &request, &l->s.result);
+	return lease ? lease_gpus(lease) : 0;
 }
 
 TEST(one_of_several_named_gpus_is_chosen)
 {
-	struct lending l = equal_machine(4);
-	struct want want;
-	struct lease *lease;
+	static const char *const unknown[] = { "0,4", "0,any", "0," };
+	_cleanup_(lending_done) struct lending l = equal_machine(4);
 
-	want_init(&want);
-	want.cus = 60;
-	snprintf(want.gpu, sizeof(want.gpu), "1,0000:06:00.0");
-	lease = ask_want(&l, &want, 1);
-	CHECK(lease && lease_gpus(lease) == 2);
-	lease = ask_want(&l, &want, 1);
-	CHECK(lease && lease_gpus(lease) == 8);
-	CHECK(!ask_want(&l, &want, 1) && l.s.result.kind == RESULT_NO_CAPACITY &&
-	      l.s.result.n_refusals == 2);
+	CHECK(gpus_for(&l, "cus=60 gpu=1,0000:06:00.0") == 2);
+	CHECK(gpus_for(&l, "cus=60 gpu=1,0000:06:00.0") == 8);
+	CHECK(gpus_for(&l, "cus=60 gpu=1,0000:06:00.0") == 0 &&
+	      l.s.result.kind == RESULT_NO_CAPACITY && l.s.result.n_refusals == 2);
 	/* It may have other GPUs for other wants of the same. */
-	CHECK(!ask_want(&l, &want, 3) && l.s.result.kind == RESULT_NEVER_FITS);
-	snprintf(want.gpu, sizeof(want.gpu), "0,2");
-	lease = ask_want(&l, &want, 2);
-	CHECK(lease && lease_gpus(lease) == 5);
-	snprintf(want.gpu, sizeof(want.gpu), "0,4");
-	CHECK(!ask_want(&l, &want, 1) && l.s.result.kind == RESULT_NO_SUCH_GPU);
-	snprintf(want.gpu, sizeof(want.gpu), "0,any");
-	CHECK(!ask_want(&l, &want, 1) && l.s.result.kind == RESULT_NO_SUCH_GPU);
-	snprintf(want.gpu, sizeof(want.gpu), "0,");
-	CHECK(!ask_want(&l, &want, 1) && l.s.result.kind == RESULT_NO_SUCH_GPU);
-	lending_done(&l);
+	CHECK(gpus_for(&l, "cus=60 gpu=1,3 | cus=60 gpu=1,3 | cus=60 gpu=1,3") == 0 &&
+	      l.s.result.kind == RESULT_NEVER_FITS);
+	CHECK(gpus_for(&l, "cus=60 gpu=0,2 | cus=60 gpu=0,2") == 5);
+	for (size_t i = 0; i < ARRAY_SIZE(unknown); i++)
+		CHECK(!reserve_as(&l, ANY, "cus=60 gpu=%s", unknown[i]) &&
+		      l.s.result.kind == RESULT_NO_SUCH_GPU);
 }
 
 TEST(a_named_gpu_that_is_gone_leaves_the_others)
 {
-	struct lending l = equal_machine(3);
-	struct want want;
-	struct lease *lease;
+	_cleanup_(lending_done) struct lending l = equal_machine(3);
 
-	want_init(&want);
-	want.cus = 15;
 	l.s.arbiter->gpus[1].absent = true;
-	snprintf(want.gpu, sizeof(want.gpu), "0000:04:00.0,0000:05:00.0");
-	lease = ask_want(&l, &want, 1);
-	CHECK(lease && lease_gpus(lease) == 4);
+	CHECK(gpus_for(&l, "cus=15 gpu=0000:04:00.0,0000:05:00.0") == 4);
 	l.s.arbiter->gpus[2].absent = true;
-	CHECK(!ask_want(&l, &want, 1) && l.s.result.kind == RESULT_NO_SUCH_GPU);
+	CHECK(gpus_for(&l, "cus=15 gpu=0000:04:00.0,0000:05:00.0") == 0 &&
+	      l.s.result.kind == RESULT_NO_SUCH_GPU);
 	l.s.arbiter->gpus[2].absent = false;
-	lending_done(&l);
 }
 
 TEST(named_gpus_get_names_that_outlive_a_restart)
 {
-	struct lending l = equal_machine(4);
-	struct request request = request_for(1);
+	_cleanup_(lending_done) struct lending l = equal_machine(4);
+	struct request request = request_of("cus=1 gpu=3,0000:03:00.0,7");
 
-	snprintf(request.wants[0].gpu, sizeof(request.wants[0].gpu), "3,0000:03:00.0,7");
 	ledger_name_gpus(l.s.arbiter, &request);
 	CHECK(strcmp(request.wants[0].gpu, "0000:06:00.0,0000:03:00.0,7") == 0);
 	/* So many names have no room. */
@@ -623,128 +551,89 @@ TEST(named_gpus_get_names_that_outlive_a_restart)
 		strcat(request.wants[0].gpu, i ? ",1" : "0");
 	ledger_name_gpus(l.s.arbiter, &request);
 	CHECK(strncmp(request.wants[0].gpu, "0,1,1,", 6) == 0);
-	lending_done(&l);
 }
 
 TEST(a_share_is_one_of_each_gpu)
 {
 	const struct gpu_info gpus[] = { igpu("0000:03:00.0"), card("0000:10:00.0", 6, 84) };
-	struct lending l = machine(gpus, 2);
-	struct want want;
-	struct lease *lease;
+	static const unsigned cus[] = { 42, 42, 1 };
+	_cleanup_(lending_done) struct lending l = machine(gpus, 2);
 
-	want_init(&want);
-	want.cus_percent = 50;
-	lease = ask_want(&l, &want, 1);
-	CHECK(lease && lease->partitions[0].gpu == 1 && cus_of(lease) == 42);
-	lease = ask_want(&l, &want, 1);
-	CHECK(lease && lease->partitions[0].gpu == 1 && cus_of(lease) == 42);
-	lease = ask_want(&l, &want, 1);
-	CHECK(lease && lease->partitions[0].gpu == 0 && cus_of(lease) == 1);
-	snprintf(want.gpu, sizeof(want.gpu), "0");
-	want.cus_percent = 49; /* not one CU of two */
-	CHECK(!ask_want(&l, &want, 1) && l.s.result.kind == RESULT_NEVER_FITS &&
+	for (size_t i = 0; i < ARRAY_SIZE(cus); i++) {
+		const struct lease *lease = reserve_as(&l, ANY, "cus-percent=50");
+
+		CHECK(lease && lease->partitions[0].gpu == (i < 2) && cus_of(lease) == cus[i]);
+	}
+	/* Not one CU of two. */
+	CHECK(gpus_for(&l, "cus-percent=49 gpu=0") == 0 && l.s.result.kind == RESULT_NEVER_FITS &&
 	      strstr(l.s.result.sentence, "49% of 2 CUs"));
-	lending_done(&l);
 }
 
 TEST(bounds_are_shares_of_each_gpu)
 {
 	const struct gpu_info gpus[] = { card("0000:03:00.0", 2, 20), card("0000:04:00.0", 4, 60) };
-	struct lending l = machine(gpus, 2);
-	struct request request = request_for(0);
+	_cleanup_(lending_done) struct lending l = machine(gpus, 2);
 
-	request.adaptable = true;
-	request.wants[0].cus_percent = request.wants[0].cus_min_percent = 10;
-	request.wants[0].cus_max_percent = 50;
 	for (unsigned i = 0; i < 2; i++) {
-		const struct lease *lease;
+		const struct lease *lease = reserve_as(
+			&l, ANY,
+			"gpu=%u cus-percent=10 cus-min-percent=10 cus-max-percent=50; adaptable=1",
+			i);
 
-		snprintf(request.wants[0].gpu, sizeof(request.wants[0].gpu), "%u", i);
-		lease = reserve(l.s.arbiter, ANY, &request, &l.s.result);
 		CHECK(lease && cus_of(lease) == (i ? 30 : 10) &&
 		      cuset_count(&lease->partitions[0].adaptation->base) == (i ? 6 : 2));
 	}
-	lending_done(&l);
 }
 
 TEST(a_share_of_a_card_is_more_than_one_of_an_igpu)
 {
 	const struct gpu_info gpus[] = { igpu("0000:03:00.0"), card("0000:10:00.0", 6, 84) };
-	struct lending l = machine(gpus, 2);
-	struct request request = request_for(1);
+	_cleanup_(lending_done) struct lending l = machine(gpus, 2);
 
-	request.adaptable = true;
-	request.wants[0].cus_min = 1;
-	request.wants[0].cus_max_percent = 100;
 	for (unsigned i = 0; i < 3; i++) {
-		const struct lease *lease = reserve(l.s.arbiter, ANY, &request, &l.s.result);
-
-		CHECK(lease && lease->partitions[0].gpu == 1);
+		CHECK(gpus_for(&l, "cus=1 cus-min=1 cus-max-percent=100; adaptable=1") == 2);
 		settle(&l);
 	}
-	lending_done(&l);
 }
 
 TEST(shares_that_contradict_are_refused)
 {
-	static const struct {
-		struct want want;
-		const char *sentence;
-	} rows[] = {
-		{ { .cus = 3, .cus_percent = 5 }, "cus and cus-percent exclude each other" },
-		{ { .cus = 3, .cus_min = 1, .cus_min_percent = 5 },
+	static const char *const rows[][2] = {
+		{ "cus=3 cus-percent=5", "cus and cus-percent exclude each other" },
+		{ "cus=3 cus-min=1 cus-min-percent=5",
 		  "cus-min and cus-min-percent exclude each other" },
-		{ { .cus_percent = 3, .cus_max = 30, .cus_max_percent = 5 },
+		{ "cus-percent=3 cus-max=30 cus-max-percent=5",
 		  "cus-max and cus-max-percent exclude each other" },
-		{ { .cus_percent = 30, .cus_min_percent = 31 },
+		{ "cus-percent=30 cus-min-percent=31",
 		  "cus-min-percent 31 is above cus-percent 30" },
-		{ { .cus_percent = 30, .cus_max_percent = 29 },
+		{ "cus-percent=30 cus-max-percent=29",
 		  "cus-max-percent 29 is below cus-percent 30" },
-		{ { .cus_percent = 30, .cus_max_percent = 31, .exact = true },
+		{ "cus-percent=30 cus-max-percent=31 exact=1",
 		  "exact and cus-max contradict each other" },
-		{ { .cus_min_percent = 30 }, "cus or shader-engines must say how much" },
+		{ "cus-min-percent=30", "cus or shader-engines must say how much" },
 	};
-	struct lending l = equal_machine(1);
+	_cleanup_(lending_done) struct lending l = equal_machine(1);
 
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct want want = rows[i].want;
-
-		strcpy(want.gpu, "any");
-		CHECK(!ask_want(&l, &want, 1) && l.s.result.kind == RESULT_INVALID_REQUEST);
-		CHECK(strstr(l.s.result.sentence, rows[i].sentence));
-	}
-	lending_done(&l);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		CHECK(gpus_for(&l, rows[i][0]) == 0 && l.s.result.kind == RESULT_INVALID_REQUEST &&
+		      strstr(l.s.result.sentence, rows[i][1]));
 }
 
 TEST(a_resize_takes_a_share_of_its_gpu)
 {
-	struct lending l = equal_machine(2);
-	struct caller caller = caller_of(ANY);
-	struct request request = request_for(0);
-	struct lease *lease = fix_on(&l, ANY, "1", 60), *next = NULL;
+	_cleanup_(lending_done) struct lending l = equal_machine(2);
+	struct lease *lease = fix_on(&l, ANY, "1", 60);
 
-	request.wants[0].cus_percent = 25;
-	strcpy(request.wants[0].gpu, "0,1");
-	CHECK(arbiter_plan_resize(l.s.arbiter, &caller, lease->id, &request, &next, &l.s.result) ==
-	      0);
-	CHECK(next->partitions[0].count == 15);
-	lease_free(next);
-	request.wants[0].cus_percent = 1;
-	CHECK(arbiter_plan_resize(l.s.arbiter, &caller, lease->id, &request, &next, &l.s.result) <
-	      0);
+	CHECK(resize_as(&l.s, lease, "cus-percent=1 gpu=0,1") < 0);
 	CHECK(strstr(l.s.result.sentence, "1% of 60 CUs"));
-	request.wants[0].cus_percent = 25;
-	strcpy(request.wants[0].gpu, "0");
-	CHECK(arbiter_plan_resize(l.s.arbiter, &caller, lease->id, &request, &next, &l.s.result) <
-	      0);
-	lending_done(&l);
+	CHECK(resize_as(&l.s, lease, "cus-percent=25 gpu=0") < 0);
+	CHECK(resize_as(&l.s, lease, "cus-percent=25 gpu=0,1") == 0 && cus_of(lease) == 15);
 }
 
 TEST(plan_and_moves_choose_among_named_gpus)
 {
-	struct lending l = equal_machine(3);
-	struct request request = request_for(60);
+	_cleanup_(lending_done) struct lending l = equal_machine(3);
+	struct request request = request_of("cus=60 gpu=1,2");
 	struct caller caller = caller_of(LAB);
 	struct advice advice = { 0 };
 	struct lease *lease;
@@ -752,10 +641,8 @@ TEST(plan_and_moves_choose_among_named_gpus)
 	l.s.arbiter->settings->tenants[2].preempt = true;
 	for (unsigned i = 0; i < 3; i++)
 		CHECK(fix_on(&l, ANY, (const char *[]){ "0", "1", "2" }[i], 60));
-	strcpy(request.wants[0].gpu, "1,2");
 	CHECK(plan_lease(l.s.arbiter, &caller, &request, &lease, &l.s.result) == 0);
 	CHECK(advice_find(l.s.arbiter, lease, ADVICE_REVOCABLE, &advice) == 1);
 	CHECK(advice.n == 1 && advice.ids[0] != 1);
 	lease_free(lease);
-	lending_done(&l);
 }

@@ -17,10 +17,7 @@
 
 static struct lease *grant_engines(struct scene *s, uid_t uid, unsigned engines)
 {
-	struct request request = request_for(0);
-
-	request.wants[0].shader_engines = engines;
-	return reserve(s->arbiter, uid, &request, &s->result);
+	return grant_as(s, uid, "shader-engines=%u", engines);
 }
 
 static struct tenant *add_floor(struct scene *s, unsigned engines)
@@ -88,7 +85,6 @@ TEST_WITH(floor_of_cus_of_another_class_is_any_rectangle, struct scene *s)
 
 TEST_WITH(refusal_names_all_tenants_whose_floors_add_up, struct scene *s)
 {
-	struct request request = request_for(4);
 	struct tenant *ar = add_floor(s, 1);
 	char line[REFUSAL_TEXT];
 
@@ -101,8 +97,7 @@ TEST_WITH(refusal_names_all_tenants_whose_floors_add_up, struct scene *s)
 	      s->result.refusals[0].limit == 30);
 	refusal_line(&s->result.refusals[0], NULL, line);
 	CHECK(strstr(line, "b, ar"));
-	request.wants[0].queues = 3;
-	CHECK(!reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(!grant_as(s, ANY, "cus=4 queues=3"));
 	CHECK(strcmp(s->result.refusals[0].tenant, "b, ar") == 0 &&
 	      s->result.refusals[0].limit == 22);
 }
@@ -111,16 +106,12 @@ TEST_WITH(refusal_names_all_tenants_whose_floors_add_up, struct scene *s)
  * 2 x 15. */
 TEST_WITH(floor_is_kept_where_it_leaves_the_largest_rectangle, struct scene *s)
 {
-	struct request request = request_for(1);
 	struct lease *lease;
 
 	add_floor(s, 1);
 	add_tenant(s->arbiter, "b", 8, CLASS_GUARANTEED)->reserved_cus =
 		(struct limit){ LIMIT_COUNT, 8 };
-	request.class = CLASS_BESTEFFORT;
-	request.wants[0].cus_min = 1;
-	request.wants[0].cus_max = 60;
-	lease = reserve(s->arbiter, ANY, &request, &s->result);
+	lease = grant_as(s, ANY, "cus=1 cus-min=1 cus-max=60; class=besteffort");
 	CHECK(lease && lease->partitions[0].count == 33);
 	CHECK(grant(s, 8, 8)->partitions[0].count == 8 && grant_engines(s, AR, 1));
 }
@@ -147,12 +138,9 @@ TEST_WITH(slots_of_a_floor_are_left_by_other_tenants, struct scene *s)
 
 TEST_WITH(slots_of_a_floor_are_not_oversubscribed, struct scene *s)
 {
-	struct request request = request_for(4);
-
 	s->arbiter->settings->oversubscribe_besteffort = true;
 	add_floor(s, 0)->reserved_queues = 4;
-	request.wants[0].queues = 20;
-	CHECK(reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(grant_as(s, ANY, "cus=4 queues=20"));
 	CHECK(!grant(s, ANY, 4) && refused_by_floor(s, RESULT_NO_CAPACITY, "reserved-queues"));
 }
 
@@ -167,14 +155,10 @@ TEST(floor_on_one_gpu_leaves_the_others_alone)
 
 TEST_WITH(adaptable_lease_borrows_a_floor_and_returns_it, struct scene *s)
 {
-	struct request request = request_for(20);
 	struct lease *lease, *ar;
 
 	add_floor(s, 1);
-	request.adaptable = true;
-	request.wants[0].cus_min = 15;
-	request.wants[0].cus_max = 60;
-	lease = reserve(s->arbiter, ANY, &request, &s->result);
+	lease = grant_as(s, ANY, "cus=20 cus-min=15 cus-max=60; adaptable=1");
 	CHECK(lease->partitions[0].count == 60);
 	ar = grant_engines(s, AR, 1);
 	CHECK(ar && ar->state == STATE_ACTIVATING);
@@ -270,7 +254,7 @@ static void check_floor(struct play *play, unsigned engines)
 
 	for (unsigned g = 0; g < PLAY_GPUS; g++) {
 		struct request request = request_for(0);
-		struct result result = { 0 };
+		_cleanup_(result_done) struct result result = { 0 };
 		struct lease *lease = NULL;
 
 		request.wants[0].shader_engines = engines;
@@ -284,7 +268,6 @@ static void check_floor(struct play *play, unsigned engines)
 			CHECK(false);
 		}
 		lease_free(lease);
-		result_done(&result);
 	}
 }
 

@@ -113,7 +113,7 @@ TEST(one_gpu_that_refuses_leaves_all_as_they_were)
 
 	for (unsigned failure = 0; failure < FAILURES; failure++) {
 		for (unsigned gpu = 0; gpu < GPUS; gpu++) {
-			struct scene s = scene_of_gpus();
+			_cleanup_(scene_done) struct scene s = scene_of_gpus();
 			struct request gang = gang_of(GPUS);
 			const char *name = s.arbiter->gpus[gpu].info.name;
 
@@ -125,7 +125,6 @@ TEST(one_gpu_that_refuses_leaves_all_as_they_were)
 			else
 				CHECK(s.result.n_refusals == 1 &&
 				      names(&s.result, name, failure != QUOTA));
-			scene_done(&s);
 		}
 	}
 }
@@ -133,7 +132,7 @@ TEST(one_gpu_that_refuses_leaves_all_as_they_were)
 TEST(every_gpu_that_refuses_is_named)
 {
 	for (unsigned refuse = 1; refuse < 1U << GPUS; refuse++) {
-		struct scene s = scene_of_gpus();
+		_cleanup_(scene_done) struct scene s = scene_of_gpus();
 		struct request gang = gang_of(GPUS);
 
 		for (unsigned i = 0; i < GPUS; i++)
@@ -145,7 +144,6 @@ TEST(every_gpu_that_refuses_is_named)
 		for (unsigned i = 0; i < GPUS; i++)
 			CHECK(names(&s.result, s.arbiter->gpus[i].info.name, true) ==
 			      (refuse >> i & 1));
-		scene_done(&s);
 	}
 }
 
@@ -179,7 +177,7 @@ TEST(refusal_of_a_gpu_is_the_deciding_one)
 TEST(a_gang_that_waits_is_granted_when_the_last_gpu_gives_in)
 {
 	for (unsigned failure = 0; failure < OVERSUBSCRIBED + 1; failure++) {
-		struct scene s = scene_of_gpus();
+		_cleanup_(scene_done) struct scene s = scene_of_gpus();
 		struct request gang = gang_of(GPUS);
 		struct gpu before[GPUS];
 		struct lease *lease;
@@ -201,6 +199,5 @@ TEST(a_gang_that_waits_is_granted_when_the_last_gpu_gives_in)
 		CHECK(arbiter_drain(s.arbiter, "3", false) == 0);
 		show(&s, 3, 0);
 		CHECK(grant_waiting(&s, NULL) == 1 && lease->n_partitions == GPUS);
-		scene_done(&s);
 	}
 }

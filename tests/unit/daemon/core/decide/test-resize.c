@@ -98,13 +98,11 @@ TEST_WITH(resize_that_only_releases_is_never_refused, struct scene *s)
 
 TEST_WITH(resize_to_the_same_size_moves_no_cu, struct scene *s)
 {
-	struct request half = request_for(30);
 	struct lease *first = grant(s, VR, 15), *middle = grant(s, VR, 15), *lease;
 	struct cuset had;
 
-	half.wants[0].shader_engines = 2;
 	release(s->arbiter, first->id);
-	lease = reserve(s->arbiter, VR, &half, &s->result); /* on both sides of the middle */
+	lease = grant_as(s, VR, "cus=30 shader-engines=2"); /* on both sides of the middle */
 	had = lease->partitions[0].cus;
 	release(s->arbiter, middle->id);
 	CHECK(resize(s, VR, lease->id, 30));
@@ -131,48 +129,33 @@ TEST_WITH(refusal_blames_unmanaged_processes_only_if_it_would_fit_without_them, 
 	struct observed unmanaged_process = {
 		.pid = 9, .start_time = 1, .kfd_gpu_id = 5, .queues = 8
 	};
-	struct request request = request_for(4);
 
 	s->arbiter->gpus[0].info.kfd_gpu_id = 5;
 	s->arbiter->gpus[0].reserve_queues = 3;
-	request.wants[0].queues = 15;
-	CHECK(reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(grant_as(s, ANY, "cus=4 queues=15"));
 	CHECK(arbiter_observe(s->arbiter, &unmanaged_process, 1) == 0);
-	request.wants[0].queues = 8;
-	CHECK(!reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(!grant_as(s, ANY, "cus=4 queues=8"));
 	CHECK(refused(s, RESULT_NO_CAPACITY, REASON_QUEUES));
-	request.wants[0].queues = 6;
-	CHECK(!reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(!grant_as(s, ANY, "cus=4 queues=6"));
 	CHECK(refused(s, RESULT_NO_CAPACITY, REASON_UNMANAGED));
 }
 
 TEST_WITH(resize_with_exact_or_cus_max_is_refused_with_the_right_reason, struct scene *s)
 {
-	struct request request = request_for(60);
-
 	CHECK(grant(s, ANY, 4));
-	request.wants[0].exact = true;
-	CHECK(!reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(!grant_as(s, ANY, "cus=60 exact=1"));
 	CHECK(refused(s, RESULT_NO_CAPACITY, REASON_CUS));
-	request = request_for(0);
-	request.wants[0].shader_engines = 1;
-	request.wants[0].cus_max = 5;
-	CHECK(!reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(!grant_as(s, ANY, "cus=0 shader-engines=1 cus-max=5"));
 	CHECK(refused(s, RESULT_NEVER_FITS, REASON_SHAPE));
 }
 
 TEST_WITH(resize_keeps_released_budgets_charged_until_acknowledged, struct scene *s)
 {
-	struct request request = request_for(20);
 	struct budget *charged = &s->arbiter->gpus[0].charged;
 	struct lease *lease;
 
-	request.wants[0].queues = 9;
-	request.wants[0].processes = 3;
-	request.wants[0].sdma_queues = 4;
-	request.wants[0].vram = 4096;
-	request.wants[0].cooperative = true;
-	lease = reserve(s->arbiter, LAB, &request, &s->result);
+	lease = grant_as(s, LAB,
+			 "cus=20 queues=9 processes=3 sdma-queues=4 vram=4096 cooperative=1");
 	CHECK(resize(s, LAB, lease->id, 20) && resize(s, LAB, lease->id, 10));
 	CHECK(arbiter_acknowledge(s->arbiter, lease->id, 2) == 0); /* not the last generation */
 	CHECK(charged->queues == 9 && charged->processes == 3 && charged->sdma_queues == 4);
