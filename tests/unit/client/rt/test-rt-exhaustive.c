@@ -226,9 +226,10 @@ TEST(no_accepted_small_set_ever_misses)
 	struct tiny tasks[128];
 	struct tally tally = { 0 };
 	size_t n = all_tasks(tasks);
+	unsigned kinds = 0;
 
 	CHECK(n <= ARRAY_SIZE(tasks));
-	for (unsigned around = 0; around < 16; around++)
+	for (unsigned around = 0; around < 16; around += check_one_in(1, 1), kinds++)
 		for (size_t a = 0; a < n; a++) {
 			play_around(&tasks[a], NULL, around, &gpu, &tally);
 			for (size_t b = a; b < n; b++)
@@ -237,8 +238,8 @@ TEST(no_accepted_small_set_ever_misses)
 	printf("all %u sets of up to two of %zu tasks: %u accepted, %zu states; %u of %u bounds are "
 	       "reached\n",
 	       tally.sets, n, tally.accepted, tally.states, tally.exact, tally.tasks);
-	CHECK(tally.sets == 16 * (n + n * (n + 1) / 2));
-	CHECK(tally.accepted > 100 && tally.exact > tally.tasks / 2);
+	CHECK(tally.sets == kinds * (n + n * (n + 1) / 2));
+	CHECK_REACHED(tally.accepted > 100 && tally.exact > tally.tasks / 2);
 }
 
 /* ---- controls: the model finds misses ------------------------------------------------------- */

@@ -172,12 +172,13 @@ static void make_many(struct rig *rig, const char *where, unsigned n)
 
 TEST_WITH(however_many_processes_queues_and_files_there_are_they_are_read, struct rig *rig)
 {
+	const unsigned many = check_size(5000, 5000), files = check_size(16384, 16384);
 	struct hw_use uses[2];
 
-	make_many(rig, FAKE_PROC, 5000);
-	make_many(rig, FAKE_PROC "/6000/queues", 5000);
-	CHECK(fake_sysfs_queue(rig->dir, 6000, 5000, A, 0) == 0);
-	for (unsigned i = 0; i <= 16384; i++) {
+	make_many(rig, FAKE_PROC, many);
+	make_many(rig, FAKE_PROC "/6000/queues", many);
+	CHECK(fake_sysfs_queue(rig->dir, 6000, many, A, 0) == 0);
+	for (unsigned i = 0; i <= files; i++) {
 		char file[64];
 
 		snprintf(file, sizeof(file), FAKE_PROC "/7/x%u", i);

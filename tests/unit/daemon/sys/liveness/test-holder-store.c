@@ -336,19 +336,19 @@ TEST(failure_without_descriptors_leaves_no_rest)
 
 TEST(thousand_holders_are_adopted)
 {
-	enum { MANY = 1000 };
-	int fds[MANY];
+	const unsigned many = check_size(1000, 1000);
+	int fds[1000];
 	_cleanup_(kept_done) struct kept kept;
 
-	kept_init(&kept, MANY);
-	for (unsigned i = 0; i < MANY; i++)
+	kept_init(&kept, many);
+	for (unsigned i = 0; i < many; i++)
 		fds[i] = add(&kept.rig,
 			     1 + i / 2); /* most messages wait, because the manager does not read */
 	restart(&kept);
-	CHECK(kept.manager.store.n == MANY && holders_count(kept.rig.holders) == MANY);
-	for (unsigned i = 0; i < MANY; i++)
+	CHECK(kept.manager.store.n == many && holders_count(kept.rig.holders) == many);
+	for (unsigned i = 0; i < many; i++)
 		close(fds[i]);
 	go_on(&kept);
-	CHECK(kept.rig.holders_gone == MANY && holders_count(kept.rig.holders) == 0);
+	CHECK(kept.rig.holders_gone == many && holders_count(kept.rig.holders) == 0);
 	CHECK(kept.manager.store.n == 0);
 }
