@@ -413,8 +413,8 @@ static int decide(struct play *play, const struct caller *caller, const struct r
 	return r >= 0 || result.kind == RESULT_NO_MEMORY ? r : 0;
 }
 
-/* The GPUs that the request has to do with (bits): where leases make room for it, which for several wants may be
- * anywhere; or where it is granted. 0: it waits, and nothing is done for it. -ENOMEM. */
+/* The GPUs that the request has to do with (bits): where leases make room for it, which for several wants, and in a second
+ * step, may be anywhere; or where it is granted. 0: it waits, and nothing is done for it. -ENOMEM. */
 static int find_gpus(const struct arbiter *arbiter, const struct request *request,
 		     const struct move_set *set, const struct lease *proposal,
 		     struct effects *effects, uint64_t *ret)
@@ -435,7 +435,8 @@ static int find_gpus(const struct arbiter *arbiter, const struct request *reques
 		if (set->n > 0) /* only if it does not fit after the moves */
 			effects->revoked.n = 0;
 	}
-	if (request->n_wants > 1 && (set->n > 0 || proposal->state == STATE_WAITING))
+	if (set->n > 0 ? request->n_wants > 1 || set->n_first < set->n
+		       : request->n_wants > 1 && proposal->state == STATE_WAITING)
 		*ret = UINT64_MAX;
 	return 0;
 }
