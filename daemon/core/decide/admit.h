@@ -61,8 +61,9 @@ int gang_assign(const struct admit_context *admit_context, const struct request 
 /*
  * Searches that place a request again and again are bounded in steps, so that no request takes longer than
  * 5 ms. A step is about a microsecond: of a walk through all leases; of finding CUs for one partition,
- * other leases considered; and of gang_assign() with all that arbiter_plan() does for it.
+ * other leases considered; and of gang_assign() with all that arbiter_plan() does for it; one: where only
+ * one GPU is left for each want.
  */
 unsigned gang_walk_steps(const struct arbiter *arbiter);
 unsigned gang_lease_steps(const struct arbiter *arbiter);
-unsigned gang_steps(const struct arbiter *arbiter, const struct request *request);
+unsigned gang_steps(const struct arbiter *arbiter, const struct request *request, bool one);

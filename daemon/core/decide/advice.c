@@ -326,7 +326,7 @@ int advice_find(const struct arbiter *arbiter, const struct lease *lease, enum a
 	int r;
 
 	request_recall(lease->request, &search.request);
-	search.attempt = gang_steps(arbiter, &search.request);
+	search.attempt = gang_steps(arbiter, &search.request, search.request.n_wants == 1);
 	r = search_start(&search);
 	free(search.candidates);
 	/* One lease is the cheapest set, and none is exact where nothing helps. */

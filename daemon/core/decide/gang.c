@@ -68,15 +68,6 @@ static int no_such_gpu(const struct gang *gang, const char *name, struct result 
 			  at >= sizeof(names) - GPU_NAME_MAX ? ", ..." : "");
 }
 
-static uint64_t skipped(const struct arbiter *arbiter)
-{
-	uint64_t gpus = 0;
-
-	for (size_t g = 0; g < arbiter->n_gpus; g++)
-		gpus |= arbiter->gpus[g].skipped ? bit_u64(g) : 0;
-	return gpus;
-}
-
 /* Does the want name one GPU? */
 static bool names_one(const struct want *want)
 {
@@ -95,10 +86,8 @@ static int find_candidates(struct gang *gang, struct result *result)
 
 		if (ledger_wanted(arbiter, want->gpu, gpus, missing) < 0)
 			return no_such_gpu(gang, missing, result);
-		if (!names_one(want)) {
-			*gpus &= ~skipped(arbiter);
+		if (!names_one(want))
 			continue;
-		}
 		if (named & *gpus)
 			return result_set(result, RESULT_INVALID_REQUEST,
 					  "want %zu: gpu %s is named twice; a lease has one want "
@@ -192,13 +181,12 @@ unsigned gang_lease_steps(const struct arbiter *arbiter)
 	return 3 * gang_walk_steps(arbiter) + 2 * pair_steps(gpu) + floor_steps(arbiter, gpu);
 }
 
-/* A single want for any GPU is placed on one GPU at a time. */
-unsigned gang_steps(const struct arbiter *arbiter, const struct request *request)
+unsigned gang_steps(const struct arbiter *arbiter, const struct request *request, bool one)
 {
 	unsigned steps = 2 * gang_walk_steps(arbiter);
 
 	for (size_t i = 0; i < request->n_wants; i++) {
-		bool any = !names_one(&request->wants[i]) && request->n_wants > 1;
+		bool any = !one && !names_one(&request->wants[i]);
 		size_t n = any ? arbiter->n_gpus : 1;
 
 		if (first_equal(request, i) < i)

@@ -2,37 +2,49 @@
 #include "core/decide/move.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/decide/admit.h"
 #include "core/decide/borrow.h"
 #include "core/mask/place.h"
 #include "core/policy/request.h"
 
+/* Leases in the way of the request move to CUs that are free; or to those that others leave or return first; or other
+ * leases move for them, too. */
+enum freedom { FREEDOM_NOW, FREEDOM_LATER, FREEDOM_ALL, FREEDOMS };
+
+/* On the GPU where a lease would get another base: it has to leave its own, it keeps it, or it moves aside for another one
+ * that gets this. */
+enum way { WAY_LEAVES, WAY_STAYS, WAY_ASIDE };
+
+/* A lease that may move. */
+struct mover {
+	struct lease *lease;
+	struct lease *next; /* owned: with other bases; NULL: it stays, or the set has it */
+	struct cuset base;  /* on the GPU where bases are placed */
+	enum way way;
+	bool moves, stuck; /* in this try; it found no room in an earlier one */
+};
+
 /* One search: leases of some GPUs, and the request that they would make room for. */
 struct search {
 	const struct arbiter *arbiter;
 	const struct asker *asker;
 	uint64_t now_usec;
-	uint64_t gpus;          /* where leases may move (bits) */
-	bool aside;             /* a lease may move aside for another one that moves */
-	bool single;            /* the request has one want: the leases of one GPU suffice */
-	unsigned place_steps;   /* of placing the request */
-	unsigned lease_steps;   /* of finding other CUs for one partition */
-	unsigned steps;         /* that are left: decide/admit.h */
-	struct arbiter without; /* the ledger without the CUs of leases that may move */
-	struct lease **all;     /* that may move if GPUs do not matter; n_all */
-	size_t n_all;
-	struct lease **movable; /* of those, the ones of this try */
-	size_t n_movable;
-	uint64_t stuck[MOVES_MAX]; /* ids of leases that found no room in an earlier try */
-	size_t n_stuck;
+	enum freedom freedom;
+	bool resized;              /* the request is one of a lease that has CUs */
+	const struct lease *stuck; /* if this try fails; NULL: none is in the way */
+	unsigned place_steps;      /* of placing the request */
+	unsigned lease_steps;      /* of finding other CUs for one partition */
+	unsigned steps;            /* that are left: decide/admit.h */
+	struct arbiter without;    /* the ledger without the CUs of leases that may move */
+	struct mover *movers;      /* of which the first n_movable may move in this try */
+	size_t n_movers, n_movable;
 	struct cuset prefer[REQUEST_WANTS]; /* by GPU: CUs that no lease has to leave */
 	struct cuset given[REQUEST_WANTS]; /* by GPU: CUs of the request, and of leases that move */
-	struct cuset left[REQUEST_WANTS];  /* by GPU: CUs of leases that move at once */
-	struct cuset offered[REQUEST_WANTS]; /* by GPU: CUs of leases that could do so */
-	struct cuset lent[REQUEST_WANTS];    /* by GPU: CUs that leases borrow which stay */
+	struct cuset kept[REQUEST_WANTS];  /* by GPU: CUs of leases that do not return them */
+	struct cuset staying; /* bases of leases that may move, and for which none is found yet */
 };
 
 void move_set_done(struct move_set *set)
@@ -40,275 +52,6 @@ void move_set_done(struct move_set *set)
 	for (size_t i = 0; i < set->n; i++)
 		lease_free(set->next[i]);
 	set->n = set->n_first = 0;
-}
-
-static bool is_stuck(const struct search *search, const struct lease *lease)
-{
-	for (size_t i = 0; i < search->n_stuck; i++)
-		if (search->stuck[i] == lease->id)
-			return true;
-	return false;
-}
-
-/* May it move? Its queues have all of its CUs and no others. */
-static bool may_move(const struct search *search, const struct lease *lease)
-{
-	uint64_t interval = search->arbiter->settings->activate_min_interval_usec;
-
-	if (!lease->adaptable || lease->lend.unbound || lease->state != STATE_GRANTED ||
-	    lease->generation != lease->acknowledged || lease->verify.pending ||
-	    (lease->lend.moves > 0 && search->now_usec < lease->lend.moved_usec + interval))
-		return false;
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		if (lease->partitions[i].paused ||
-		    lease->partitions[i].isolation == ISOLATION_SHARED ||
-		    !cuset_equal(&lease->partitions[i].cus, &lease->partitions[i].occupied))
-			return false;
-	return true;
-}
-
-/* Returns the GPUs of the leases that may move, as bits. */
-static uint64_t find_all(struct search *search)
-{
-	uint64_t gpus = 0;
-
-	for (size_t i = 0; i < search->arbiter->n_leases; i++) {
-		struct lease *lease = search->arbiter->leases[i];
-
-		if (!may_move(search, lease))
-			continue;
-		search->all[search->n_all++] = lease;
-		gpus |= lease_gpus(lease);
-	}
-	return gpus;
-}
-
-/* Begins a try: nothing has moved. */
-static void find_movable(struct search *search)
-{
-	const struct arbiter *arbiter = search->arbiter;
-
-	for (size_t i = 0; i < arbiter->n_gpus; i++) {
-		search->prefer[i] = arbiter->gpus[i].all;
-		search->given[i] = search->left[i] = search->offered[i] = search->lent[i] =
-			(struct cuset){ 0 };
-		search->without.gpus[i].taken = arbiter->gpus[i].taken;
-		search->without.gpus[i].skipped = search->single && !(search->gpus >> i & 1);
-	}
-	search->n_movable = 0;
-	for (size_t i = 0; i < search->n_all; i++) {
-		struct lease *lease = search->all[i];
-
-		if (is_stuck(search, lease) || !(lease_gpus(lease) & search->gpus))
-			continue;
-		search->movable[search->n_movable++] = lease;
-		for (size_t j = 0; j < lease->n_partitions; j++)
-			cuset_remove(&search->prefer[lease->partitions[j].gpu],
-				     &lease->partitions[j].adaptation->base);
-	}
-}
-
-static bool take_steps(struct search *search, unsigned steps)
-{
-	if (search->steps < steps)
-		return false;
-	search->steps -= steps;
-	return true;
-}
-
-/* Claims the bases of the lease, or takes its claims back. Its slots stay charged. */
-static void claim(struct arbiter *without, const struct lease *lease, bool claims)
-{
-	for (size_t i = 0; i < lease->n_partitions; i++) {
-		const struct partition *p = &lease->partitions[i];
-		struct cuset *taken = &without->gpus[p->gpu].taken;
-
-		if (claims)
-			cuset_add(taken, &p->adaptation->base);
-		else
-			cuset_remove(taken, &p->adaptation->base);
-	}
-}
-
-/* Places the request as if no lease that may move had CUs. */
-static bool place_asked(struct search *search)
-{
-	_cleanup_(result_done) struct result result = { 0 };
-	struct partition partitions[REQUEST_WANTS];
-	int n;
-
-	if (!take_steps(search, search->place_steps))
-		return false;
-	for (size_t i = 0; i < search->n_movable; i++)
-		claim(&search->without, search->movable[i], false);
-	for (size_t i = 0; i < search->without.n_gpus; i++)
-		search->without.gpus[i].prefer = &search->prefer[i];
-	n = plan_asked(&search->without, search->asker, partitions, &result);
-	for (size_t i = 0; i < search->without.n_gpus; i++)
-		search->without.gpus[i].prefer = NULL;
-	for (int i = 0; i < n; i++) {
-		struct cuset needed;
-
-		borrow_needed(search->arbiter, &partitions[i], &needed);
-		cuset_add(&search->given[partitions[i].gpu], &needed);
-	}
-	return n > 0;
-}
-
-static bool is_in_the_way(const struct search *search, const struct lease *lease)
-{
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		if (cuset_overlap(&search->given[lease->partitions[i].gpu],
-				  &lease->partitions[i].adaptation->base))
-			return true;
-	return false;
-}
-
-/* ---- where it moves to -------------------------------------------------------------------- */
-
-/* CUs that the lease may have there: free ones, its own, those that other leases leave, and `returned` ones. */
-static void find_room(const struct search *search, const struct lease *lease,
-		      const struct partition *p, const struct cuset *returned, struct cuset *ret)
-{
-	const struct tenant *tenant = tenant_named(search->arbiter->settings, lease->tenant);
-	struct cuset others;
-
-	admit_available(&search->without.gpus[p->gpu], lease->class, p->isolation, false, ret);
-	borrow_others(search->arbiter, p->gpu, lease, BORROW_OCCUPIED, &others);
-	cuset_remove(&others, &search->left[p->gpu]);
-	cuset_remove(&others, &search->offered[p->gpu]);
-	cuset_remove(&others, returned);
-	cuset_remove(ret, &others);
-	borrow_others(search->arbiter, p->gpu, lease, BORROW_PROMISED, &others);
-	cuset_remove(ret, &others);
-	cuset_remove(ret, &search->given[p->gpu]);
-	if (tenant && floor_configured(search->arbiter->settings)) {
-		struct floor floor;
-
-		if (floor_find(&search->without, p->gpu, tenant, NULL, &floor) < 0)
-			*ret = (struct cuset){ 0 };
-		else
-			cuset_remove(ret, &floor.now.cus);
-	}
-}
-
-static bool find_base(struct search *search, const struct partition *p, const struct cuset *room,
-		      const struct cuset *preferred, struct cuset *ret)
-{
-	const struct gpu *gpu = &search->arbiter->gpus[p->gpu];
-	unsigned count = cuset_count(&p->adaptation->base);
-	const struct place_request request = { .all = &gpu->all,
-					       .avail = *room,
-					       .preferred = *preferred,
-					       .keep = &p->cus,
-					       .aim = count,
-					       .floor = count,
-					       .ceiling = count,
-					       .limit = count,
-					       .exact = true,
-					       .few_engines = true };
-	struct placement placement;
-	struct place_miss miss;
-
-	if (!take_steps(search, search->lease_steps) ||
-	    place(&gpu->info.geometry, &request, &placement, &miss) < 0 ||
-	    placement.effective != placement.count ||
-	    cuset_equal(&placement.cus, &p->adaptation->moved_from))
-		return false;
-	*ret = placement.cus;
-	return true;
-}
-
-/* A base among CUs that other leases have left, when they have moved, or returned what they borrow. */
-static bool find_later_base(struct search *search, const struct lease *lease,
-			    const struct partition *p, const struct cuset *now,
-			    const struct cuset *room, struct cuset *ret)
-{
-	struct cuset lent;
-
-	if (!cuset_equal(room, now) && find_base(search, p, room, now, ret))
-		return true;
-	find_room(search, lease, p, &search->lent[p->gpu], &lent);
-	return !cuset_equal(&lent, room) && find_base(search, p, &lent, room, ret);
-}
-
-/* Gives the partition of the next version another base, and a mask around it of as many CUs as
- * before where there are so many. The quota may leave fewer, as before it may have had those that an inactive
- * lease of its user lends. later: there is room only when other leases have left. */
-static bool move_partition(struct search *search, const struct lease *lease, struct partition *p,
-			   bool *later)
-{
-	const struct gpu *gpu = &search->arbiter->gpus[p->gpu];
-	const struct cuset has = p->cus;
-	unsigned left = quota_cus_left(search->arbiter, lease, p->gpu);
-	struct place_request request = { .keep = &has,
-					 .all = &gpu->all,
-					 .ceiling = min_u(p->count, left) };
-	struct cuset base, cus, room, none = { 0 };
-
-	find_room(search, lease, p, &none, &room);
-	request.avail = request.preferred = room;
-	cuset_remove(&request.preferred, &search->offered[p->gpu]);
-	cuset_remove(&request.avail, &search->offered[p->gpu]);
-	cuset_remove(&request.avail, &search->left[p->gpu]);
-	if (!find_base(search, p, &request.avail, &request.avail, &base)) {
-		if (!find_later_base(search, lease, p, &request.avail, &room, &base))
-			return false;
-		request.avail = room;
-		*later = true;
-	}
-	request.base = &base;
-	place_around(&gpu->info.geometry, &request, &cus);
-	*p->adaptation = (struct adaptation){ .base = base, .moved_from = p->adaptation->base };
-	partition_set_mask(p, &gpu->info.geometry, &cus);
-	return true;
-}
-
-/* The lease after its move, with other CUs where its base is in the way. */
-static int find_move(struct search *search, const struct lease *lease, struct lease **ret,
-		     bool *ret_later)
-{
-	_cleanup_(lease_freep) struct lease *next = NULL;
-	bool later = false;
-
-	if (lease_next_version(lease, lease->n_partitions, &next) < 0)
-		return -ENOMEM;
-	for (size_t i = 0; i < next->n_partitions; i++) {
-		struct partition *p = &next->partitions[i];
-
-		if (cuset_overlap(&search->given[p->gpu], &p->adaptation->base) &&
-		    !move_partition(search, lease, p, &later))
-			return -ENOSPC;
-	}
-	next->generation++;
-	next->lend.moves++;
-	next->lend.moved_usec = search->now_usec;
-	*ret = TAKE_PTR(next);
-	*ret_later = later;
-	return 0;
-}
-
-/* The lease has these CUs after its move, or not after all. */
-static void give(struct search *search, const struct lease *next, bool gives)
-{
-	const struct lease *lease = ledger_find(search->arbiter, next->id);
-
-	claim(&search->without, next, gives);
-	for (size_t i = 0; i < next->n_partitions; i++) {
-		const struct partition *p = &next->partitions[i];
-
-		if (!cuset_equal(&p->adaptation->base, &lease->partitions[i].adaptation->base))
-			(gives ? cuset_add : cuset_remove)(&search->given[p->gpu], &p->cus);
-	}
-}
-
-static void leave(struct search *search, const struct lease *lease, bool leaves)
-{
-	for (size_t i = 0; i < lease->n_partitions; i++) {
-		const struct partition *p = &lease->partitions[i];
-
-		(leaves ? cuset_add : cuset_remove)(&search->left[p->gpu], &p->occupied);
-	}
 }
 
 static void set_add(struct move_set *set, struct lease *next, bool later)
@@ -320,195 +63,377 @@ static void set_add(struct move_set *set, struct lease *next, bool later)
 	set->next[set->n_first++] = next;
 }
 
-static bool move_lease(struct search *search, const struct lease *lease, struct move_set *set)
+static bool may_move(const struct search *search, const struct lease *lease)
 {
-	struct lease *next;
-	bool later;
+	uint64_t interval = search->arbiter->settings->activate_min_interval_usec;
 
-	if (set->n == MOVES_MAX || find_move(search, lease, &next, &later) < 0)
-		return false;
-	give(search, next, true);
-	if (!later)
-		leave(search, lease, true);
-	set_add(set, next, later);
-	return true;
+	return lease->adaptable && !lease->lend.unbound && lease->state == STATE_GRANTED &&
+	       lease->generation == lease->acknowledged && !lease->verify.pending &&
+	       (lease->lend.moves == 0 || search->now_usec >= lease->lend.moved_usec + interval);
 }
 
-/* ---- leases move aside for another one ------------------------------------------------------ */
-
-/* The CUs of the leases from search->movable[from] on, which are not in the way, are offered to the
- * next lease that moves, or are not. */
-static void offer(struct search *search, size_t from, bool offers)
+/* May it move on this GPU? Its queues have all of its CUs there and no others. */
+static bool may_leave(const struct partition *p)
 {
-	for (size_t i = from; i < search->n_movable; i++) {
-		const struct lease *lease = search->movable[i];
+	return !p->paused && p->isolation != ISOLATION_SHARED && cuset_equal(&p->cus, &p->occupied);
+}
 
-		claim(&search->without, lease, !offers);
+static bool find_movers(struct search *search)
+{
+	borrow_all(search->arbiter, BORROW_OCCUPIED, search->kept);
+	for (size_t i = 0; i < search->arbiter->n_leases; i++) {
+		struct lease *lease = search->arbiter->leases[i];
+
+		if (!may_move(search, lease))
+			continue;
+		search->movers[search->n_movers++].lease = lease;
 		for (size_t j = 0; j < lease->n_partitions; j++) {
 			const struct partition *p = &lease->partitions[j];
 
-			(offers ? cuset_add : cuset_remove)(&search->offered[p->gpu], &p->occupied);
+			if (may_leave(p))
+				cuset_remove(&search->kept[p->gpu], &p->occupied);
 		}
+	}
+	return search->n_movers > 0;
+}
+
+/* Puts a mover before the others that are not among the first n. */
+static void put_first(struct search *search, size_t i, size_t *n)
+{
+	struct mover mover = search->movers[i];
+
+	search->movers[i] = search->movers[*n];
+	search->movers[(*n)++] = mover;
+}
+
+static bool take_steps(struct search *search, unsigned steps)
+{
+	if (search->steps < steps)
+		return false;
+	search->steps -= steps;
+	return true;
+}
+
+/* Claims the bases of the lease where it may move, or takes its claims back. Its slots stay charged. */
+static void claim(struct arbiter *without, const struct lease *lease, bool claims)
+{
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		const struct partition *p = &lease->partitions[i];
+		struct cuset *taken = &without->gpus[p->gpu].taken;
+
+		if (may_leave(p))
+			(claims ? cuset_add : cuset_remove)(taken, &p->adaptation->base);
 	}
 }
 
-/* Gives a lease its move, and puts first the leases that stand on its new CUs. Returns how many. */
-static size_t find_aside(struct search *search, const struct lease *next, size_t from)
+/* Begins a try: nothing has moved, and no lease that may move has CUs. */
+static void begin_try(struct search *search)
 {
-	size_t n = from;
+	const struct arbiter *arbiter = search->arbiter;
 
-	give(search, next, true);
-	for (size_t i = from; i < search->n_movable; i++) {
-		struct lease *lease = search->movable[i];
+	for (size_t i = 0; i < arbiter->n_gpus; i++) {
+		search->prefer[i] = arbiter->gpus[i].all;
+		search->given[i] = (struct cuset){ 0 };
+		search->without.gpus[i].taken = arbiter->gpus[i].taken;
+		search->without.gpus[i].prefer = &search->prefer[i];
+	}
+	search->n_movable = 0;
+	search->stuck = NULL;
+	for (size_t i = 0; i < search->n_movers; i++) {
+		struct lease *lease = search->movers[i].lease;
 
-		if (!is_in_the_way(search, lease))
+		search->movers[i].moves = false;
+		if (search->movers[i].stuck)
 			continue;
+		for (size_t j = 0; j < lease->n_partitions; j++)
+			cuset_remove(&search->prefer[lease->partitions[j].gpu],
+				     &lease->partitions[j].adaptation->base);
 		claim(&search->without, lease, false);
-		search->movable[i] = search->movable[n];
-		search->movable[n++] = lease;
+		put_first(search, i, &search->n_movable);
 	}
-	claim(&search->without, next, true);
-	return n - from;
 }
 
-/* Moves the n leases, all at once. Returns how many find room. */
-static size_t move_at_once(struct search *search, struct lease **leases, size_t n,
-			   struct lease **moved)
+static unsigned count_free(const struct search *search, unsigned gpu)
 {
-	bool later = false;
-	size_t i;
+	struct cuset free = search->prefer[gpu];
 
-	for (i = 0; i < n && find_move(search, leases[i], &moved[i], &later) >= 0; i++) {
-		if (later) {
-			lease_free(moved[i]);
-			break;
-		}
-		give(search, moved[i], true);
-		leave(search, leases[i], true);
-	}
-	return i;
+	cuset_remove(&free, &search->without.gpus[gpu].taken);
+	return cuset_count(&free);
 }
 
-static void undo(struct search *search, struct lease **leases, size_t n, struct lease **moved)
+/* Moves free no CUs. If the request needs more of a GPU than are free, leases stay there, and where even the smallest
+ * part of it has too few. */
+static bool has_room(struct search *search, const struct partition *partitions, size_t n)
 {
+	unsigned least = UINT_MAX;
+	uint64_t full = 0;
+
 	for (size_t i = 0; i < n; i++) {
-		give(search, moved[i], false);
-		leave(search, leases[i], false);
-		lease_free(moved[i]);
+		const struct partition *p = &partitions[i];
+		struct want want;
+		unsigned needed;
+
+		want_resolve_percent(&search->asker->request->wants[i],
+				     search->arbiter->gpus[p->gpu].cus, &want);
+		needed = want_least_cus(&want, min_u(p->count, p->asked));
+		least = min_u(least, needed);
+		if (needed > count_free(search, p->gpu))
+			full |= bit_u64(p->gpu);
 	}
-}
-
-/* These leases are not offered any more. */
-static void withdraw(struct search *search, struct lease **leases, size_t n)
-{
-	while (n-- > 0)
-		leases[n] = search->movable[--search->n_movable];
-}
-
-/* Moves the leases that stand on the new CUs of `next`. If one of them finds no room, none moves, and
- * this one is not offered any more. */
-static bool clear_way(struct search *search, const struct lease *next, size_t from,
-		      struct move_set *set)
-{
-	struct lease **aside = search->movable + from, *moved[MOVES_MAX];
-	size_t n = find_aside(search, next, from), done = 0;
-
-	if (set->n + n < MOVES_MAX)
-		done = move_at_once(search, aside, n, moved);
-	if (n > 0 && done == n) {
-		for (size_t i = 0; i < n; i++)
-			set_add(set, moved[i], false);
-		withdraw(search, aside, n);
+	if (!full || search->resized)
 		return true;
-	}
-	undo(search, aside, done, moved);
-	give(search, next, false);
-	for (size_t i = 0; i < n; i++)
-		claim(&search->without, aside[i], true);
-	withdraw(search, aside + done, n > 0 ? 1 : search->n_movable - from);
-	return false;
-}
-
-/* Moves the lease to the place where the fewest CUs of others are, after these have moved. */
-static bool move_aside(struct search *search, const struct lease *lease, size_t from,
-		       struct move_set *set)
-{
-	struct lease *next;
-	bool later;
-
-	while (search->n_movable > from) {
-		int r;
-
-		offer(search, from, true);
-		r = find_move(search, lease, &next, &later);
-		offer(search, from, false);
-		if (r < 0)
-			return false;
-		if (clear_way(search, next, from, set)) {
-			set_add(set, next, true);
-			return true;
+	for (unsigned g = 0; g < search->arbiter->n_gpus; g++)
+		full |= count_free(search, g) < least ? bit_u64(g) : 0;
+	for (size_t i = 0; i < search->n_movable; i++)
+		if (lease_gpus(search->movers[i].lease) & full) {
+			search->movers[i].stuck = true;
+			search->stuck = search->movers[i].lease;
 		}
-		lease_free(next);
-	}
 	return false;
 }
 
-/* ---- the search --------------------------------------------------------------------------- */
-
-/* Large bases first: they need the most room. */
-static int by_base(const void *left, const void *right)
+/* Places the request. */
+static bool place_asked(struct search *search)
 {
-	struct lease *const *a = left, *const *b = right;
-	unsigned x = cuset_count(&(*a)->partitions[0].adaptation->base);
-	unsigned y = cuset_count(&(*b)->partitions[0].adaptation->base);
+	_cleanup_(result_done) struct result result = { 0 };
+	struct partition partitions[REQUEST_WANTS];
+	int n;
 
-	if (x != y)
-		return x > y ? -1 : 1;
-	return (*a)->id < (*b)->id ? -1 : (*a)->id > (*b)->id;
+	if (!take_steps(search, search->place_steps))
+		return false;
+	n = plan_asked(&search->without, search->asker, partitions, &result);
+	for (int i = 0; i < n; i++) {
+		struct cuset needed;
+
+		borrow_needed(search->arbiter, &partitions[i], &needed);
+		cuset_add(&search->given[partitions[i].gpu], &needed);
+	}
+	return n > 0 && has_room(search, partitions, (size_t)n);
 }
 
-/* Puts the leases that are in the way first, and returns how many; the others stay where they are. */
-static size_t find_in_the_way(struct search *search)
+static bool is_in_the_way(const struct search *search, const struct lease *lease)
+{
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		if (cuset_overlap(&search->given[lease->partitions[i].gpu],
+				  &lease->partitions[i].adaptation->base))
+			return true;
+	return false;
+}
+
+/* Puts the leases that are in the way first; the others stay where they are, unless all may move. */
+static void find_in_the_way(struct search *search)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < search->n_movable; i++) {
-		struct lease *lease = search->movable[i];
+		struct lease *lease = search->movers[i].lease;
 
-		if (is_in_the_way(search, lease)) {
-			search->movable[i] = search->movable[n];
-			search->movable[n++] = lease;
-		} else {
+		if (is_in_the_way(search, lease))
+			put_first(search, i, &n);
+		else if (search->freedom != FREEDOM_ALL)
 			claim(&search->without, lease, true);
-		}
 	}
-	qsort(search->movable, n, sizeof(*search->movable), by_base);
+	if (n > 0)
+		search->stuck = search->movers[0].lease;
+	if (n == 0 || search->freedom != FREEDOM_ALL)
+		search->n_movable = n;
+}
+
+/* ---- where they move to -------------------------------------------------------------------- */
+
+/* The CUs of a GPU that the base of the lease may have: what no other lease claims, nor keeps. Floors are kept beside the
+ * leases that stay. */
+static void find_room(struct search *search, const struct lease *lease, unsigned gpu,
+		      struct cuset *ret)
+{
+	struct cuset *taken = &search->without.gpus[gpu].taken, claimed = *taken;
+	const struct tenant *tenant = tenant_named(search->arbiter->settings, lease->tenant);
+	struct cuset others = search->kept[gpu];
+
+	admit_available(&search->without.gpus[gpu], lease->class, ISOLATION_CU, false, ret);
+	if (search->freedom == FREEDOM_NOW)
+		borrow_others(search->arbiter, gpu, lease, BORROW_OCCUPIED, &others);
+	cuset_remove(ret, &others);
+	cuset_remove(ret, &search->given[gpu]);
+	if (tenant && floor_configured(search->arbiter->settings)) {
+		struct floor floor;
+
+		cuset_add(taken, &search->staying);
+		if (floor_find(&search->without, gpu, tenant, NULL, &floor) < 0)
+			*ret = (struct cuset){ 0 };
+		else
+			cuset_remove(ret, &floor.now.cus);
+		*taken = claimed;
+	}
+}
+
+/* Finds another base for the lease. */
+static bool place_base(struct search *search, unsigned index, struct mover *mover)
+{
+	const struct gpu *gpu = &search->arbiter->gpus[index];
+	const struct partition *p = lease_partition_on(mover->lease, index);
+	unsigned count = cuset_count(&mover->base);
+	struct place_request request = { .all = &gpu->all,
+					 .keep = &p->cus,
+					 .aim = count,
+					 .floor = count,
+					 .ceiling = count,
+					 .limit = count,
+					 .exact = true,
+					 .few_engines = true };
+	struct placement placement;
+	struct place_miss miss;
+
+	find_room(search, mover->lease, index, &request.avail);
+	request.preferred = request.avail;
+	if (!take_steps(search, search->lease_steps) ||
+	    place(&gpu->info.geometry, &request, &placement, &miss) < 0 ||
+	    placement.effective != placement.count ||
+	    cuset_equal(&placement.cus, &p->adaptation->moved_from)) {
+		search->stuck = mover->lease;
+		return false;
+	}
+	mover->base = placement.cus;
+	cuset_add(&search->without.gpus[index].taken, &mover->base);
+	return true;
+}
+
+/* Gives the next version of the lease its base. */
+static bool set_base(struct mover *mover, unsigned gpu)
+{
+	const struct lease *lease = mover->lease;
+	const struct adaptation *has = lease_partition_on(lease, gpu)->adaptation;
+
+	if (cuset_equal(&mover->base, &has->base))
+		return true;
+	if (!mover->next && lease_next_version(lease, lease->n_partitions, &mover->next) < 0)
+		return false;
+	*lease_partition_on(mover->next, gpu)->adaptation =
+		(struct adaptation){ .base = mover->base, .moved_from = has->base };
+	return true;
+}
+
+/* Leases that have to leave first, then those that move aside last, and of these large bases first: they need the
+ * most room. */
+static int by_way(const void *left, const void *right)
+{
+	const struct mover *a = left, *b = right;
+	unsigned x = cuset_count(&a->base), y = cuset_count(&b->base);
+
+	if (a->way != b->way)
+		return a->way < b->way ? -1 : 1;
+	if (x != y)
+		return x > y ? -1 : 1;
+	return (a->lease->id > b->lease->id) - (a->lease->id < b->lease->id);
+}
+
+/* Puts the leases first that may move on the GPU, and sorts them. Returns how many. */
+static size_t find_ways(struct search *search, unsigned gpu)
+{
+	size_t n = 0;
+
+	search->staying = (struct cuset){ 0 };
+	for (size_t i = 0; i < search->n_movable; i++) {
+		const struct partition *p = lease_partition_on(search->movers[i].lease, gpu);
+		struct mover *mover;
+
+		if (!p || !may_leave(p))
+			continue;
+		put_first(search, i, &n);
+		mover = &search->movers[n - 1];
+		mover->base = p->adaptation->base;
+		mover->way = WAY_LEAVES;
+		if (cuset_overlap(&mover->base, &search->given[gpu]))
+			continue;
+		mover->way = WAY_STAYS;
+		cuset_add(&search->staying, &mover->base);
+	}
+	qsort(search->movers, n, sizeof(*search->movers), by_way);
 	return n;
 }
 
-/* ---- leases that return what they borrow ---------------------------------------------------- */
-
-static bool set_has(const struct move_set *set, const struct lease *lease)
+/* Finds other bases for the leases in the way, as if other leases that may move had none, and then for those on whose
+ * bases they are. false: there is no room on this GPU. */
+static bool place_bases(struct search *search, unsigned gpu)
 {
-	for (size_t i = 0; i < set->n; i++)
-		if (set->next[i]->id == lease->id)
-			return true;
-	return false;
+	struct cuset *taken = &search->without.gpus[gpu].taken;
+	size_t n = find_ways(search, gpu), i = 0;
+
+	for (; i < n && search->movers[i].way == WAY_LEAVES; i++)
+		if (!place_base(search, gpu, &search->movers[i]))
+			return false;
+	search->staying = (struct cuset){ 0 };
+	for (size_t j = i; j < n; j++)
+		if (cuset_overlap(&search->movers[j].base, taken))
+			search->movers[j].way = WAY_ASIDE;
+		else
+			cuset_add(taken, &search->movers[j].base);
+	qsort(search->movers, n, sizeof(*search->movers), by_way);
+	for (; i < n; i++)
+		if (search->movers[i].way == WAY_ASIDE &&
+		    !place_base(search, gpu, &search->movers[i]))
+			return false;
+	for (i = 0; i < n; i++)
+		if (!set_base(&search->movers[i], gpu))
+			return false;
+	return true;
 }
 
-/* CUs of those that stay in their places: others may move there when they have shrunk. */
-static void find_lent(struct search *search, size_t n_in_the_way)
-{
-	for (size_t i = 0; i < search->n_all; i++) {
-		const struct lease *lease = search->all[i];
-		size_t at = 0;
+/* ---- what moves ---------------------------------------------------------------------------- */
 
-		while (at < n_in_the_way && search->movable[at] != lease)
-			at++;
-		for (size_t j = 0; at == n_in_the_way && j < lease->n_partitions; j++)
-			cuset_add(&search->lent[lease->partitions[j].gpu],
-				  &lease->partitions[j].cus);
+/* Gives the partition a mask around its base, of as many CUs as before where there are so many. The quota may leave
+ * fewer, as before it may have had those that an inactive lease of its user lends. Returns whether others leave the
+ * base first. */
+static bool set_mask(struct search *search, const struct lease *lease, struct partition *p)
+{
+	const struct gpu *gpu = &search->arbiter->gpus[p->gpu];
+	const struct cuset *base = &p->adaptation->base, has = p->cus;
+	unsigned left = quota_cus_left(search->arbiter, lease, p->gpu);
+	struct place_request request = {
+		.keep = &has, .base = base, .all = &gpu->all, .ceiling = min_u(p->count, left)
+	};
+	struct cuset others, cus;
+	bool later;
+
+	admit_available(&search->without.gpus[p->gpu], lease->class, ISOLATION_CU, false,
+			&request.avail);
+	borrow_others(search->arbiter, p->gpu, lease, BORROW_OCCUPIED, &others);
+	later = cuset_overlap(base, &others);
+	cuset_remove(&request.avail, &others);
+	borrow_others(search->arbiter, p->gpu, lease, BORROW_PROMISED, &others);
+	cuset_remove(&request.avail, &others);
+	cuset_remove(&request.avail, &search->given[p->gpu]);
+	cuset_add(&request.avail, base);
+	request.preferred = request.avail;
+	place_around(&gpu->info.geometry, &request, &cus);
+	partition_set_mask(p, &gpu->info.geometry, &cus);
+	cuset_add(&search->given[p->gpu], &cus);
+	return later;
+}
+
+/* The leases move that have other bases. false: there are too many. */
+static bool add_moves(struct search *search, struct move_set *set)
+{
+	for (size_t i = 0; i < search->n_movable; i++) {
+		const struct lease *lease = search->movers[i].lease;
+		struct lease *next = search->movers[i].next;
+		bool later = false;
+
+		if (!next)
+			continue;
+		if (set->n == MOVES_MAX)
+			return false;
+		for (size_t j = 0; j < next->n_partitions; j++)
+			if (!cuset_equal(&next->partitions[j].adaptation->base,
+					 &lease->partitions[j].adaptation->base))
+				later |= set_mask(search, lease, &next->partitions[j]);
+		next->generation++;
+		next->lend.moves++;
+		next->lend.moved_usec = search->now_usec;
+		search->movers[i].moves = true;
+		set_add(set, TAKE_PTR(search->movers[i].next), later);
 	}
+	return true;
 }
 
 /* The lease without CUs that others move to later. 0: it has none. */
@@ -547,11 +472,10 @@ static int shrink_for(const struct search *search, const struct lease *lease,
 /* The leases that have to shrink before others can move are told to in the first step. */
 static bool add_shrinking(struct search *search, struct move_set *set)
 {
-	for (size_t i = 0; set->n_first < set->n && i < search->n_all; i++) {
+	for (size_t i = 0; set->n_first < set->n && i < search->n_movers; i++) {
+		const struct mover *mover = &search->movers[i];
 		struct lease *next;
-		int r = set_has(set, search->all[i])
-				? 0
-				: shrink_for(search, search->all[i], set, &next);
+		int r = mover->moves ? 0 : shrink_for(search, mover->lease, set, &next);
 
 		if (r > 0 && set->n == MOVES_MAX)
 			lease_free(next);
@@ -562,78 +486,6 @@ static bool add_shrinking(struct search *search, struct move_set *set)
 	}
 	return true;
 }
-
-static bool search_moves(struct search *search, struct move_set *set)
-{
-	size_t n;
-
-	if (!place_asked(search))
-		return false;
-	n = find_in_the_way(search);
-	find_lent(search, n);
-	for (size_t i = 0; i < n; i++) {
-		const struct lease *lease = search->movable[i];
-
-		if (move_lease(search, lease, set) ||
-		    (search->aside && move_aside(search, lease, n, set)))
-			continue;
-		search->stuck[search->n_stuck++] = lease->id;
-		return false;
-	}
-	return n > 0 && add_shrinking(search, set);
-}
-
-/* Moves leases of search->gpus. A lease that finds no room stays where it is in the next try, so
- * that the request is placed elsewhere. */
-static bool try_moves(struct search *search, struct move_set *set)
-{
-	size_t before;
-	bool found;
-
-	search->n_stuck = 0;
-	do {
-		before = search->n_stuck;
-		if (!take_steps(search, gang_walk_steps(search->arbiter)))
-			return false;
-		find_movable(search);
-		if (search->n_movable == 0)
-			return false;
-		found = search_moves(search, set);
-		if (!found)
-			move_set_done(set);
-	} while (!found && search->n_stuck > before && search->n_stuck < MOVES_MAX);
-	return found;
-}
-
-/* On one GPU; then, for several wants, on several at once. */
-static bool try_gpus(struct search *search, uint64_t gpus, struct move_set *set)
-{
-	size_t n = search->arbiter->n_gpus;
-	bool found = false;
-
-	for (size_t i = 0; i < (n > 1 && !search->single ? n + 1 : n) && !found; i++) {
-		search->gpus = i < n ? gpus & UINT64_C(1) << i : gpus;
-		found = search->gpus && try_moves(search, set);
-	}
-	return found;
-}
-
-static bool search_all(struct search *search, struct move_set *ret)
-{
-	uint64_t gpus = find_all(search);
-	bool found = false;
-
-	if (!gpus || ledger_copy(search->arbiter, &search->without) < 0)
-		return false;
-	for (unsigned i = 0; i < 2 && !found; i++) {
-		search->aside = i > 0;
-		found = try_gpus(search, gpus, ret);
-	}
-	ledger_copy_done(&search->without);
-	return found;
-}
-
-/* ---- the second step ------------------------------------------------------------------------ */
 
 /* The lease when its holder has acknowledged the move. */
 static int find_followed(const struct lease *moved, struct lease **ret)
@@ -648,21 +500,24 @@ static int find_followed(const struct lease *moved, struct lease **ret)
 	return 0;
 }
 
-/* Would the search for the second step find moves, too? It knows nothing of this one, and places the
- * request anew. */
-static bool may_go_on(const struct search *search, const struct move_set *set)
+/* Are there moves for the rest, too, when the holders have acknowledged the first step? This is searched as it will be
+ * then: nothing is kept of this search, and the request is placed anew. A resize does not wait for them. */
+static bool may_go_on(struct search *search, const struct move_set *set)
 {
-	struct lease *followed[MOVES_MAX];
+	struct lease *followed[MOVES_MAX] = { 0 };
 	struct move_set second = { 0 };
 	struct arbiter after;
 	bool found = false;
 	size_t n = 0;
 
+	if (search->resized)
+		return false;
 	while (n < set->n_first && find_followed(set->next[n], &followed[n]) >= 0)
 		n++;
 	if (n == set->n_first && borrow_copy_with(search->arbiter, followed, n, &after) >= 0) {
 		found = move_find(&after, search->asker, search->now_usec, search->steps, &second) >
 			0;
+		take_steps(search, second.steps);
 		move_set_done(&second);
 		ledger_copy_done(&after);
 	}
@@ -671,31 +526,89 @@ static bool may_go_on(const struct search *search, const struct move_set *set)
 	return found;
 }
 
+/* ---- the search --------------------------------------------------------------------------- */
+
+static bool place_all(struct search *search)
+{
+	bool found = true;
+
+	for (unsigned i = 0; i < search->arbiter->n_gpus && found; i++)
+		found = cuset_empty(&search->given[i]) || place_bases(search, i);
+	return found;
+}
+
+static bool search_moves(struct search *search, struct move_set *set)
+{
+	bool found;
+
+	if (!place_asked(search))
+		return false;
+	find_in_the_way(search);
+	found = search->stuck && place_all(search) && add_moves(search, set) &&
+		add_shrinking(search, set) && set->n_first > 0 &&
+		(set->n_first == set->n || may_go_on(search, set));
+	for (size_t i = 0; i < search->n_movers; i++) {
+		struct mover *mover = &search->movers[i];
+
+		mover->next = lease_free(mover->next);
+		mover->stuck |= mover->lease == search->stuck;
+	}
+	return found;
+}
+
+/* A lease that finds no room stays where it is in the next try, so that the request is
+ * placed elsewhere. */
+static bool try_moves(struct search *search, struct move_set *set)
+{
+	bool found;
+
+	for (size_t i = 0; i < search->n_movers; i++)
+		search->movers[i].stuck = false;
+	do {
+		if (!take_steps(search, gang_walk_steps(search->arbiter)))
+			return false;
+		begin_try(search);
+		found = search_moves(search, set);
+		if (!found)
+			move_set_done(set);
+	} while (!found && search->stuck);
+	return found;
+}
+
+static bool search_all(struct search *search, struct move_set *ret)
+{
+	bool found = false;
+
+	if (!find_movers(search) || ledger_copy(search->arbiter, &search->without) < 0)
+		return false;
+	for (unsigned i = FREEDOM_NOW; i < FREEDOMS && !found; i++) {
+		search->freedom = i;
+		found = try_moves(search, ret);
+	}
+	ledger_copy_done(&search->without);
+	return found;
+}
+
 int move_find(const struct arbiter *arbiter, const struct asker *asker, uint64_t now_usec,
 	      unsigned max_steps, struct move_set *ret)
 {
-	_cleanup_(freep) struct lease **all = NULL, **movable = NULL;
-	_cleanup_(freep) struct search *search = NULL;
+	_cleanup_(freep) struct mover *movers = calloc(arbiter->n_leases + 1, sizeof(*movers));
+	_cleanup_(freep) struct search *search = calloc(1, sizeof(*search));
 	bool found;
 
 	*ret = (struct move_set){ 0 };
-	all = calloc(arbiter->n_leases + 1, sizeof(*all));
-	movable = calloc(arbiter->n_leases + 1, sizeof(*movable));
-	search = calloc(1, sizeof(*search));
-	if (!all || !movable || !search)
+	if (!movers || !search)
 		return 0;
 	*search = (struct search){ .arbiter = arbiter,
 				   .asker = asker,
+				   .resized = asker->lease->state != STATE_WAITING &&
+					      ledger_find(arbiter, asker->lease->id),
 				   .now_usec = now_usec,
-				   .all = all,
-				   .movable = movable,
-				   .single = asker->request->n_wants == 1,
-				   .place_steps = gang_steps(arbiter, asker->request),
+				   .movers = movers,
+				   .place_steps = gang_steps(arbiter, asker->request, false),
 				   .lease_steps = gang_lease_steps(arbiter),
 				   .steps = max_steps };
-	found = search_all(search, ret) && (ret->n_first == ret->n || may_go_on(search, ret));
-	if (!found)
-		move_set_done(ret);
+	found = search_all(search, ret);
 	ret->steps = max_steps - search->steps;
 	return found;
 }
@@ -723,11 +636,6 @@ int arbiter_plan_resize_moves(const struct arbiter *arbiter, uint64_t id,
 	const struct asker asker = { lease, request };
 
 	*ret = (struct move_set){ 0 };
-	if (!lease || lease->adaptable ||
-	    move_find(arbiter, &asker, now_usec, MOVE_STEPS, ret) == 0)
-		return 0;
-	if (ret->n_first == ret->n)
-		return 1;
-	move_set_done(ret); /* a resize does not wait for a second step */
-	return 0;
+	return lease && !lease->adaptable &&
+	       move_find(arbiter, &asker, now_usec, MOVE_STEPS, ret) > 0;
 }

@@ -6,6 +6,10 @@
  * request which would be refused. Only leases move whose holders have acknowledged everything, each
  * at most once in activate-min-interval and never back to where it was before its last move.
  *
+ * The request is placed as if leases that may move had no CUs. Then those in its way get other CUs, the largest first, and
+ * if there is no room, others move aside for them. A lease that finds none stays in the next try, and the request is
+ * placed elsewhere.
+ *
  * A lease may move to CUs that another lease leaves for it, or only borrows. Then the other one moves or
  * shrinks first, and the request waits: when the holder has acknowledged that, the moves that are still missing are searched
  * anew, as the ledger may have changed. The first step is made only if this search finds them in the

@@ -131,7 +131,6 @@ struct gpu {
 
 	/* CUs to be taken before others, while moves are planned in a copy of the ledger; NULL. */
 	const struct cuset *prefer;
-	bool skipped; /* likewise: a want for any GPU is not placed here */
 
 	bool changed; /* since the daemon last published it */
 };

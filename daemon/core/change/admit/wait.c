@@ -25,7 +25,7 @@ static void take_steps(struct arbiter *arbiter, struct lease *lease, unsigned st
 /* The steps of deciding once more. */
 static void take_decision(struct arbiter *arbiter, struct lease *lease)
 {
-	take_steps(arbiter, lease, gang_steps(arbiter, lease->request));
+	take_steps(arbiter, lease, gang_steps(arbiter, lease->request, false));
 }
 
 /* Would the lease be granted without itself in the ledger, or (alone) without the leases of all other users? Without
