@@ -11,8 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/calibrate/calibration-print.h"
+#include "client/calibrate/calibration-report.h"
 #include "client/calibrate/neighbour.h"
+#include "client/latency/report.h"
 #include "client/launch/session.h"
 #include "client/output/fail.h"
 #include "client/output/print.h"
@@ -189,27 +190,6 @@ static int measure(struct command *command, struct bench *bench, const struct ca
 	return command->oversubscribe ? measure_oversubscribed(command, bench, run) : EXIT_OK;
 }
 
-static int write_file(const struct command *command, const struct bench *bench,
-		      const struct calibration *calibration, const char *file,
-		      int (*print)(const struct gpuarb_gpu *, const struct model *,
-				   const struct calibration *, FILE *))
-{
-	FILE *out = strcmp(file, "-") == 0 ? stdout : fopen(file, "we");
-	int r;
-
-	if (!out)
-		return fail(command, EXIT_FAILED, "%s: %s", file, strerror(errno));
-	fflush(out); /* another program may write to its descriptor */
-	r = print(bench->gpu, &bench->model, calibration, out);
-	if (out != stdout && (ferror(out) | (fclose(out) != 0)))
-		r = -EPROTO;
-	if (r < 0)
-		return fail(
-			command, EXIT_FAILED, "%s: cannot write the file%s%s", file,
-			r == -EPROTO ? "" : ": gpuarb-figures: ", r == -EPROTO ? "" : strerror(-r));
-	return EXIT_OK;
-}
-
 /* Whether a file can be written: before minutes of measuring, and without making it. */
 static int check_file(const struct command *command, const char *file)
 {
@@ -232,18 +212,17 @@ static int check_file(const struct command *command, const char *file)
 static int tell(const struct command *command, const struct bench *bench,
 		const struct calibration *calibration)
 {
-	int page = EXIT_OK, submission = EXIT_OK;
+	struct json_object *report = calibration_report(bench->gpu, &bench->model, calibration);
+	int page = EXIT_OK, submission = EXIT_OK, r;
 
 	if (command->html)
-		page = write_file(command, bench, calibration, command->html, page_print);
+		page = report_write(command, report, "--report", command->html);
 	if (command->submit_file)
-		submission = write_file(command, bench, calibration, command->submit_file,
-					calibration_print_submission);
-	if (command->json)
-		calibration_print_json(bench->gpu, &bench->model, calibration, stdout);
-	else
-		calibration_print_text(command, bench->gpu, calibration, stdout);
-	return page == EXIT_OK ? submission : page;
+		submission = report_write(command, report, "--submission", command->submit_file);
+	r = report_print(command, report);
+	if (page != EXIT_OK)
+		return page;
+	return submission != EXIT_OK ? submission : r;
 }
 
 /* What the lease has stands for the whole GPU. */

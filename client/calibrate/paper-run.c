@@ -16,72 +16,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/calibrate/calibration-print.h"
+#include "client/calibrate/calibration-report.h"
 #include "client/calibrate/neighbour.h"
 #include "client/calibrate/paper.h"
 #include "client/calibrate/sample.h"
+#include "client/latency/report.h"
 #include "client/output/fail.h"
 #include "client/output/json.h"
 #include "client/output/mask-text.h"
-#include "client/output/print.h"
 #include "util/base.h"
-
-static const struct paper_case *find_alone(const struct paper *paper, const struct paper_case *c)
-{
-	for (size_t i = 0; i < paper->n; i++) {
-		const struct paper_case *other = &paper->list[i];
-
-		if (other->set == c->set && other->threads == c->threads && other->done &&
-		    other->competitor == 0 && other->layout == c->layout)
-			return other;
-	}
-	return NULL;
-}
-
-static void print_law(const struct paper_law *law, FILE *out)
-{
-	if (isnan(law->fit.a_usec))
-		print_line(out, "MM%u: no law fits", law->threads);
-	else
-		print_line(
-			out,
-			"MM%u: t = %.0f us / E + %.0f us, fitted on %zu masks; on %zu others the "
-			"median error is %.1f %%, the worst %.1f %%",
-			law->threads, law->fit.a_usec, law->fit.b_usec, law->fitted, law->judged,
-			law->fit.median_error, law->fit.worst_error);
-}
-
-static void paper_print_text(const struct paper *paper, FILE *out)
-{
-	unsigned outliers = 0;
-	size_t done = 0, samples = 0;
-	char name[96];
-
-	for (size_t i = 0; i < paper->n; i++) {
-		done += paper->list[i].done;
-		samples += paper->list[i].done ? paper->list[i].n : 0;
-		outliers += paper->list[i].outliers;
-	}
-	print_line(out, "%zu of %zu cases, %zu samples, %u outliers (kept); seed %" PRIu64, done,
-		   paper->n, samples, outliers, paper->seed);
-	for (size_t i = 0; i < PAPER_KERNELS; i++)
-		print_law(&paper->law[i], out);
-	for (size_t i = 0; i < paper->n; i++) {
-		const struct paper_case *c = &paper->list[i], *alone = find_alone(paper, c);
-
-		if (c->set == PAPER_MASKS || !c->done)
-			continue;
-		fprintf(out, "%-44s %9.0f us (%.0f to %.0f)", paper_name(c, name, sizeof(name)),
-			c->median.median, c->median.low, c->median.high);
-		if (c->competitor > 0 && alone)
-			fprintf(out, ", %.2f times as long as alone",
-				c->median.median / alone->median.median);
-		fputc('\n', out);
-	}
-	for (size_t i = 0; i < paper->calibration.n_missing; i++)
-		print_line(out, "missing: %s: %s", paper->calibration.missing[i].step,
-			   paper->calibration.missing[i].why);
-}
 
 /* ---- TSV ---------------------------------------------------------------------------------- */
 
@@ -161,8 +104,8 @@ static void json_laws(struct json_object *map, const struct paper *paper)
 		  ("worst_error_percent", law->fit.worst_error));
 }
 
-static void paper_print_json(const struct gpuarb_gpu *gpu, const struct model *model,
-			     const struct paper *paper, FILE *out)
+static struct json_object *paper_report(const struct gpuarb_gpu *gpu, const struct model *model,
+					const struct paper *paper)
 {
 	struct json_object *map = json_map(NULL, NULL), *list;
 	bool emulated = paper->calibration.emulated;
@@ -171,7 +114,7 @@ static void paper_print_json(const struct gpuarb_gpu *gpu, const struct model *m
 	json_number(map, "version", 1);
 	JSON_FIELDS(map, ("date", paper->calibration.date), ("emulated", emulated),
 		    ("gpu", gpu->name), ("device", gpu->device), ("gfx_target", gpu->gfx_target),
-		    ("cus", gpu->cus), ("seed", paper->seed));
+		    ("cus", gpu->cus), ("seed", paper->seed), ("planned", paper->n));
 	json_number(map, "warm_up", PAPER_WARM);
 	json_number(map, "clock_jumps", paper->calibration.clock_jumps);
 	list = json_list(map, "cases");
@@ -179,8 +122,8 @@ static void paper_print_json(const struct gpuarb_gpu *gpu, const struct model *m
 		if (paper->list[i].done)
 			json_case(list, model, emulated, &paper->list[i]);
 	json_laws(map, paper);
-	calibration_print_missing(map, &paper->calibration);
-	json_print(out, map);
+	calibration_report_missing(map, &paper->calibration);
+	return map;
 }
 
 /* ---- the directory --------------------------------------------------------------------------- */
@@ -257,8 +200,7 @@ static int open_new(const struct command *command, const char *name, char path[P
 		    path);
 }
 
-static int write_json(const struct command *command, const struct bench *bench,
-		      const struct paper *paper)
+static int write_json(const struct command *command, struct json_object *report)
 {
 	char path[PATH_MAX];
 	FILE *file;
@@ -266,7 +208,7 @@ static int write_json(const struct command *command, const struct bench *bench,
 
 	if (r != EXIT_OK)
 		return r;
-	paper_print_json(bench->gpu, &bench->model, paper, file);
+	fprintf(file, "%s\n", json_line(report));
 	if (ferror(file) | (fclose(file) != 0))
 		return fail(command, EXIT_FAILED, "%s: cannot write the file", path);
 	return EXIT_OK;
@@ -324,16 +266,15 @@ static int measure(struct command *command, struct bench *bench, struct work_ben
 static int tell(struct command *command, const struct bench *bench, const struct paper *paper,
 		int measured)
 {
-	int r = write_json(command, bench, paper);
+	struct json_object *report = paper_report(bench->gpu, &bench->model, paper);
+	int r = write_json(command, report), printed = report_print(command, report);
 
-	if (command->json)
-		paper_print_json(bench->gpu, &bench->model, paper, stdout);
-	else
-		paper_print_text(paper, stdout);
 	if (measured != EXIT_OK)
 		return measured;
 	if (r == EXIT_OK)
-		r = figures_draw(command, command->paper);
+		r = printed;
+	if (r == EXIT_OK)
+		r = report_draw(command, command->paper);
 	return r == EXIT_OK ? calibrate_end(command, &paper->calibration) : r;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The results: a latency for each pair of units, and the place where each unit ran. Pure. */
+/* The results: a latency for each pair of units, and the place where each unit ran. What follows from them finds
+ * gpuarb-figures. Pure. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,8 +14,7 @@
 struct ran {
 	struct place lane[CUSET_XCCS]; /* by workgroup, in its first game */
 	bool known;
-	bool moved;     /* it ran elsewhere in another game */
-	bool elsewhere; /* not the place of its mask, or moved: judge_places() */
+	bool moved; /* it ran elsewhere in another game */
 };
 
 struct matrix {
@@ -66,35 +66,3 @@ void statistic_spread(double *values, size_t n, struct spread *ret);
 /* 5 scaled median distances above the median. A distance below 1 % of the median counts as 1 %, the
  * resolution of the clock. */
 double statistic_fence(const struct spread *spread);
-
-/* Evaluation: units that ran elsewhere, slow pairs and slow units. */
-
-/*
- * Marks the units that did not run at the place of their mask: XCC, shader engine and array must be
- * those of the mask. Within an array the order must be that of the mask, because the hardware
- * numbers fused-off CUs, too: the smallest set of units that disturbs the order ran elsewhere.
- */
-void judge_places(struct matrix *matrix, const struct units *units);
-
-enum pair_class {
-	PAIR_SAME_UNIT,
-	PAIR_SAME_ENGINE,
-	PAIR_ACROSS,
-	PAIR_CLASSES,
-};
-
-struct summary {
-	struct spread pairs[PAIR_CLASSES]; /* ns */
-	/* For each unit the median, over its pairs with others, of the pair's latency divided by
-	 * the median of the pair's class: 1 is a normal unit. */
-	double *ratio;
-	struct spread ratios;
-	bool *slow; /* units above the fence of the ratios */
-};
-
-int summary_init(const struct matrix *matrix, const struct units *units, struct summary *ret);
-void summary_done(struct summary *summary);
-
-/* A pair above the fence of its class, of two units that are not slow themselves. */
-bool summary_slow_pair(const struct summary *summary, const struct matrix *matrix,
-		       const struct units *units, size_t a, size_t b);

@@ -115,11 +115,6 @@ void unit_name(const struct model *model, const struct units *units, size_t i,
 	snprintf(buf, UNIT_NAME, "SE%u%s:%u%s", place->engine, array, place->cu, last);
 }
 
-const char *unit_kind(const struct units *units)
-{
-	return units->step > 1 ? "WGP" : "CU";
-}
-
 size_t pairs_count(size_t n)
 {
 	return n * (n + 1) / 2;

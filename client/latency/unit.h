@@ -46,9 +46,6 @@ bool place_equal(const struct place *a, const struct place *b);
 void unit_name(const struct model *model, const struct units *units, size_t i,
 	       char buf[static UNIT_NAME]);
 
-/* "CU", "WGP" */
-const char *unit_kind(const struct units *units);
-
 /*
  * The order of the pairs of n units: each pair once, including each unit with itself. Consecutive
  * pairs share no unit if possible, so that a drifting clock or a warming GPU affects all units

@@ -142,6 +142,11 @@ void json_print_line(FILE *out, struct json_object *value)
 	print(out, value, 0);
 }
 
+void json_free(struct json_object *value)
+{
+	json_object_put(value);
+}
+
 /* ---- objects of the bus --------------------------------------------------------------------- */
 
 static void json_processes(struct json_object *in, const char *key,

@@ -85,6 +85,7 @@ void json_print_line(FILE *out, struct json_object *value);
 
 /* The value on one line, until it is freed or printed. */
 const char *json_line(struct json_object *value);
+void json_free(struct json_object *value);
 
 /* Objects of the bus: keys as on the bus with underscores, null for unknown values. */
 

@@ -68,13 +68,13 @@ out_lacks 'nanoseconds'
 err_has 'one line'
 
 model '' 0 --json --gpu=0 --same-line --compare-and-swap
-json_out 'keys == ["compare_and_swap","emulated","gpu","harvest_known","matrix","outliers","rounds","same_line","summary",
+json_out 'keys == ["compare_and_swap","device","emulated","gpu","harvest_known","matrix","outliers","rounds","same_line","summary",
 	"unit","units","unmet"]'
 json_out ".gpu == \"$gpu\" and .emulated and .unit == \"wgp\" and .same_line and .compare_and_swap and (.units | length) == 40"
 json_out '.matrix == (.matrix | transpose) and (.matrix | length == 40 and all(length == 40))'
 json_out '[.matrix[][]] | all(. >= 50 and . <= 200)'
 json_out '[.units[].shader_engine] == ([.units[].shader_engine] | sort)'
-json_out '.units[1] | keys == ["cu_mask","mask_honoured","name","ran_on","shader_engine","xccs"]'
+json_out '.units[1] | keys == ["cu_mask","mask_honoured","moved","name","ran_on","shader_engine","xccs"]'
 json_out '.units[3] | .name == "SE0.SH0:6-7" and .mask_honoured and .cu_mask == "0x3000000000000"
 	and .xccs == [{xcc: 0, shader_engine: 0, shader_array: 0, cu: 6}]
 	and .ran_on == [{xcc: 0, shader_engine: 0, shader_array: 0, cu: 8}]'

@@ -70,7 +70,6 @@ TEST(units_are_wgps_on_gpus_with_wgps)
 	char name[UNIT_NAME];
 
 	CHECK(units.n == 40 && units.step == 2);
-	CHECK(strcmp(unit_kind(&units), "WGP") == 0);
 	unit_name(&model, &units, 16, name);
 	CHECK(strcmp(name, "SE1.SH1:2-3") == 0);
 	check_disjoint(&model, &units, 80);
@@ -193,7 +192,6 @@ static const struct model *scarce;
 
 static int find_pairs(long allocations)
 {
-	_cleanup_(summary_done) struct summary summary = { 0 };
 	_cleanup_(matrix_done) struct matrix matrix = { 0 };
 	_cleanup_(units_done) struct units units = { 0 };
 	uint32_t mask[CODEC_WORDS];
@@ -205,9 +203,7 @@ static int find_pairs(long allocations)
 	CHECK(r == 0 || !units.list);
 	if (r == 0)
 		r = matrix_init(units.n, &matrix);
-	if (r == 0)
-		r = summary_init(&matrix, &units, &summary);
-	CHECK(r == 0 || (!summary.ratio && !summary.slow));
+	CHECK(r == 0 || !matrix.ns);
 	return r;
 }
 
@@ -216,5 +212,5 @@ TEST(units_and_pairs_are_found_whole_or_not)
 	struct model model = latency_gpu("radeon-vii");
 
 	scarce = &model;
-	CHECK(lack_each("units", find_pairs) >= 5);
+	CHECK(lack_each("units", find_pairs) >= 3);
 }
