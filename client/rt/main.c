@@ -10,7 +10,8 @@
 
 static int run(struct command *command)
 {
-	pid_t pager = session_screen(command, true);
+	/* rt measure becomes another program, which would not wait for a pager. */
+	pid_t pager = session_screen(command, strcmp(command->rest[0], "measure") != 0);
 	int r = rt_run(command);
 
 	if (pager > 0)

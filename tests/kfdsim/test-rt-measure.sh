@@ -47,7 +47,7 @@ ends 1 --runs=1 --sizes=4 -- false
 says 'false ended with 1 on 4 shader engines'
 # shellcheck disable=SC2046 # many words
 ends 1 --runs=1 --sizes=4 -- true $(seq 1100)
-says "$(python3 -c 'import errno, os; print(os.strerror(errno.E2BIG))')"
+says 'launched no kernel'
 # shellcheck disable=SC2016 # the shell of the command expands it
 for lines in '257 more' '100 hipEventElapsedTime'; do
 	ends 1 --runs=1 --sizes=4 -- sh -c 'seq -f "kernel 5000 30 k%g" "$1" >>"$GPUARB_KERNEL_TIMES"
