@@ -48,16 +48,15 @@ struct interval sample_interval(const double *values, size_t n, uint64_t seed)
 
 unsigned sample_outliers(const double *values, size_t n)
 {
-	double copy[VALUES];
-	struct spread spread;
+	double copy[VALUES], median, fence;
 	unsigned outliers = 0;
 
 	n = n < VALUES ? n : VALUES;
+	median = median_of(values, n);
 	memcpy(copy, values, n * sizeof(*values));
-	statistic_spread(copy, n, &spread);
+	fence = statistic_fence(copy, n);
 	for (size_t i = 0; i < n; i++)
-		outliers += fabs(values[i] - spread.median) >
-			    statistic_fence(&spread) - spread.median;
+		outliers += fabs(values[i] - median) > fence;
 	return outliers;
 }
 

@@ -50,19 +50,9 @@ struct measurement {
 int matrix_measure(const struct measurement *measurement, struct matrix *matrix, char *buf,
 		   size_t size);
 
-/* Statistics. NAN is an unknown value and is left out. */
-
-struct spread {
-	size_t n; /* number of known values; 0: the others are NAN */
-	double median;
-	double scale; /* median distance from it, scaled to a normal deviation's size */
-	double least, most;
-};
-
-/* Sorts the values. */
+/* Of at least one value. Sorts the values. */
 double statistic_median(double *values, size_t n);
-void statistic_spread(double *values, size_t n, struct spread *ret);
 
-/* 5 scaled median distances above the median. A distance below 1 % of the median counts as 1 %, the
- * resolution of the clock. */
-double statistic_fence(const struct spread *spread);
+/* How far from the median a value is an outlier: 5 scaled median distances. A distance below 1 % of the median counts as 1 %,
+ * the resolution of the clock. Overwrites the values, of which there is at least one. */
+double statistic_fence(double *values, size_t n);
