@@ -42,14 +42,6 @@ static void keep_answer(void *userdata, uint64_t request, int result, const void
 	memcpy(&answer->args, argument, size);
 }
 
-static void clear_arena(void *userdata, uint64_t place, uint64_t size)
-{
-	struct sim_rig *rig = userdata;
-
-	rig->cleared++;
-	memset(rig->world.arena + place, 0, size);
-}
-
 void *rig_at(struct sim_rig *rig, uint64_t address)
 {
 	CHECK(mine(address, 1));
@@ -117,7 +109,6 @@ void rig_start_with(struct sim_rig *rig, const struct gpu_info *infos, size_t n,
 		.read = read_memory,
 		.write = write_memory,
 		.answer = keep_answer,
-		.clear = clear_arena,
 		.arena_size = arena_size,
 	};
 	rig->world.arena = mmap(NULL, arena_size, PROT_READ | PROT_WRITE,

@@ -27,7 +27,6 @@ struct sim_rig {
 	uint8_t memory[RIG_SIZE];
 	struct rig_answer answers[RIG_ANSWERS];
 	unsigned n_answers;
-	unsigned cleared; /* calls of clear() */
 	uint64_t request, now;
 };
 

@@ -63,27 +63,6 @@ static int wait_for_ever(int fd)
 	return ioctl(fd, AMDKFD_IOC_WAIT_EVENTS, &args) < 0 ? -errno : 0;
 }
 
-/* struct drm_version: Debian's kernel headers leave drm.h to libdrm. */
-struct drm_version {
-	int major, minor, patch;
-	size_t name_size;
-	char *name;
-	size_t rest[4];
-};
-
-TEST(a_render_node_names_its_driver)
-{
-	char name[16] = "";
-	struct drm_version version = { .name_size = sizeof(name), .name = name };
-	int fd = open("/dev/dri/renderD128", O_RDWR | O_CLOEXEC);
-
-	CHECK(fd >= 0);
-	CHECK(ioctl(fd, _IOWR('d', 0, struct drm_version), &version) == 0);
-	CHECK(version.major == 3 && strcmp(name, "amdgpu") == 0);
-	CHECK(ioctl(fd, AMDKFD_IOC_GET_VERSION, &version) < 0 && errno == ENOTTY);
-	close(fd);
-}
-
 static int status_of(pid_t pid)
 {
 	int status;
@@ -172,19 +151,6 @@ TEST(a_file_that_was_kept_over_exec_is_bad)
 	CHECK(status_of(pid) == 0);
 }
 
-TEST(the_last_close_of_several_changes_nothing_while_the_process_lives)
-{
-	int fds[2] = { open_kfd(O_CLOEXEC), open_kfd(O_CLOEXEC) };
-
-	close(fds[0]);
-	CHECK(version(fds[1]) == 0);
-	close(fds[1]);
-	CHECK(shown(getpid()));
-	fds[0] = open_kfd(O_CLOEXEC);
-	CHECK(version(fds[0]) == 0);
-	close(fds[0]);
-}
-
 static void hear(int signal)
 {
 	(void)signal;
@@ -228,36 +194,6 @@ TEST(waiting_process_can_be_killed)
 	close(pipes[1]);
 }
 
-TEST(foreign_ioctls_return_enotty)
-{
-	int fd = open_kfd(O_CLOEXEC), render = open("/dev/dri/renderD128", O_RDWR | O_CLOEXEC);
-	uint8_t argument[40] = { 0 };
-
-	CHECK(render >= 0);
-	CHECK(ioctl(render, AMDKFD_IOC_GET_VERSION, argument) < 0);
-	CHECK(ioctl(fd, _IOWR('d', 5, argument), argument) < 0 && errno == ENOTTY);
-	CHECK(ioctl(fd, _IOWR('K', 0xff, argument), argument) < 0);
-	close(fd);
-	close(render);
-}
-
-/* What one process stores another that maps the same place reads: the arena is one memory. */
-TEST(mapping_an_offset_twice_gives_the_same_memory)
-{
-	int fd = open_kfd(O_CLOEXEC), render = open("/dev/dri/renderD128", O_RDWR | O_CLOEXEC);
-	uint32_t *a, *b;
-
-	a = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 1L << 41);
-	b = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, render, 1L << 41);
-	CHECK(a != MAP_FAILED && b != MAP_FAILED);
-	a[7] = 0x12345678;
-	CHECK(b[7] == 0x12345678);
-	munmap(a, 4096);
-	munmap(b, 4096);
-	close(fd);
-	close(render);
-}
-
 /* Whose memory is everybody's, so that nobody may take it away. */
 TEST(opening_with_truncation_does_not_clear_the_device)
 {
@@ -282,22 +218,6 @@ TEST(opening_with_truncation_does_not_clear_the_device)
 	close(again);
 	close(render);
 	close(fd);
-}
-
-TEST(reading_from_offset_zero_refreshes_the_text)
-{
-	char path[64], text[16] = "";
-	int fd, kfd = open_kfd(O_CLOEXEC);
-
-	snprintf(path, sizeof(path), PROC "/%d/pasid", getpid());
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	CHECK(fd >= 0);
-	CHECK(pread(fd, text, 2, 0) == 2);
-	CHECK(pread(fd, text, sizeof(text), 2) > 0);
-	CHECK(pread(fd, text, sizeof(text), 0) > 2);
-	CHECK(pread(fd, text, sizeof(text), 4096) == 0);
-	close(fd);
-	close(kfd);
 }
 
 static unsigned gpu_id(void)
@@ -337,26 +257,4 @@ TEST(smi_events_come_by_a_descriptor)
 	CHECK(ioctl(fd, AMDKFD_IOC_SMI_EVENTS, &args) < 0 && errno == EINVAL);
 	close(fd);
 	close(wait);
-}
-
-/* Open files are compared, not their numbers. */
-TEST(a_render_node_is_acquired_by_any_descriptor_of_the_same_file)
-{
-	int fd = open_kfd(O_CLOEXEC), render = open("/dev/dri/renderD128", O_RDWR | O_CLOEXEC);
-	int again = dup(render), other = open("/dev/dri/renderD128", O_RDWR | O_CLOEXEC);
-	struct kfd_ioctl_acquire_vm_args args = { .drm_fd = 4095, .gpu_id = gpu_id() };
-
-	CHECK(ioctl(fd, AMDKFD_IOC_ACQUIRE_VM, &args) < 0 && errno == EINVAL);
-	args.drm_fd = (uint32_t)fd; /* no render node */
-	CHECK(ioctl(fd, AMDKFD_IOC_ACQUIRE_VM, &args) < 0 && errno == EINVAL);
-	args.drm_fd = (uint32_t)render;
-	CHECK(ioctl(fd, AMDKFD_IOC_ACQUIRE_VM, &args) == 0);
-	close(render);
-	args.drm_fd = (uint32_t)again;
-	CHECK(ioctl(fd, AMDKFD_IOC_ACQUIRE_VM, &args) == 0);
-	args.drm_fd = (uint32_t)other;
-	CHECK(ioctl(fd, AMDKFD_IOC_ACQUIRE_VM, &args) < 0 && errno == EBUSY);
-	close(again);
-	close(other);
-	close(fd);
 }

@@ -17,35 +17,6 @@ static struct sim_process *start(struct sim_rig *rig, struct gpu_info info)
 
 FIXTURE(struct sim_rig, rig, , rig_stop(rig));
 
-TEST_WITH(a_ring_is_of_1024_bytes_at_least, struct sim_rig *rig)
-{
-	struct sim_process *process = start(rig, rig_vega());
-	struct kfd_ioctl_create_queue_args args = rig_queue_args(rig, 0, AQL);
-	struct kfd_ioctl_update_queue_args update = { .queue_percentage = 1, .ring_size = 2 };
-
-	args.ring_size = 0;
-	CHECK(RIG_CALL(rig, process, CREATE_QUEUE, &args) == 0 && args.ring_size == 1024);
-	CHECK(process->queues->ring_size == 1024);
-	CHECK(RIG_CALL(rig, process, UPDATE_QUEUE, &update) == 0);
-	CHECK(process->queues->ring_size == 1024);
-}
-
-TEST_WITH(shift_fault_rotates_the_bits_of_working_cus, struct sim_rig *rig)
-{
-	struct sim_process *process = start(rig, rig_vega());
-	unsigned cus = geometry_cus(&rig->sim->gpus[0].info.geometry);
-	uint32_t mask[2] = { 1, UINT32_C(1) << (cus - 33) }; /* the first and the last one */
-
-	rig_queue(rig, process, 0);
-	CHECK(cus > 33 && cus < 64);
-	CHECK(rig_fault(rig, "shift:32") == -EINVAL && rig_fault(rig, "shift:x") == -EINVAL);
-	CHECK(rig_fault(rig, "shift:2") == 0);
-	CHECK(rig_mask(rig, process, 0, mask, 64) == 0);
-	CHECK(process->queues->mask[0] == (4 | 2) && process->queues->mask[1] == 0);
-	CHECK(rig_fault(rig, "shift:0") == 0 && rig_mask(rig, process, 0, mask, 64) == 0);
-	CHECK(memcmp(process->queues->mask, mask, sizeof(mask)) == 0);
-}
-
 TEST_WITH(half_a_wgp_is_refused, struct sim_rig *rig)
 {
 	struct sim_process *process = start(rig, rig_navi());
@@ -68,44 +39,6 @@ TEST_WITH(a_copy_queue_has_no_cus_but_is_preempted_by_a_mask, struct sim_rig *ri
 	CHECK(process->queues->type == SIM_SDMA_XGMI);
 	CHECK(rig_mask(rig, process, 0, &mask, 32) == 0);
 	CHECK(process->queues->mask_bits == 0 && rig->sim->gpus[0].run_lists == 2);
-}
-
-TEST_WITH(one_queue_per_process_and_gpu_can_have_gws, struct sim_rig *rig)
-{
-	struct sim_process *process = start(rig, rig_vega());
-
-	CHECK(rig_gws(rig, process, 0, 1) == -EINVAL);
-	rig_queue(rig, process, 0);
-	rig_queue(rig, process, 0);
-	CHECK(rig_gws(rig, process, 0, 0) == -EINVAL);
-	CHECK(rig_gws(rig, process, 0, 64) == 0 && rig->sim->gpus[0].gws_queues == 1);
-	CHECK(rig_gws(rig, process, 1, 64) == -EBUSY);
-	CHECK(rig_gws(rig, process, 0, 64) == -EBUSY);
-	CHECK(rig_gws(rig, process, 0, 0) == 0 && rig->sim->gpus[0].gws_queues == 0);
-	CHECK(rig_gws(rig, process, 1, 64) == 0);
-	CHECK(rig_destroy(rig, process, 1) == 0 && rig->sim->gpus[0].gws_queues == 0);
-	CHECK(rig_gws(rig, process, 0, 64) == 0);
-	rig_stop(rig);
-
-	process = start(rig, rig_info(90006, SCHEDULER_NONE, 24, 8));
-	rig_queue(rig, process, 0);
-	CHECK(rig_gws(rig, process, 0, 64) == -ENODEV);
-}
-
-TEST_WITH(wave_state_is_readable_of_inactive_queues, struct sim_rig *rig)
-{
-	struct sim_process *process = start(rig, rig_vega());
-	struct kfd_ioctl_get_queue_wave_state_args args = { .ctl_stack_used_size = 7 };
-
-	CHECK(RIG_CALL(rig, process, GET_QUEUE_WAVE_STATE, &args) == -EFAULT);
-	rig_queue(rig, process, 0);
-	CHECK(RIG_CALL(rig, process, GET_QUEUE_WAVE_STATE, &args) == -EINVAL);
-	CHECK(rig_update(rig, process, 0, 0, 7) == 0);
-	CHECK(RIG_CALL(rig, process, GET_QUEUE_WAVE_STATE, &args) == 0);
-	CHECK(args.ctl_stack_used_size == 0);
-	CHECK(rig_try_queue(rig, process, 0, KFD_IOC_QUEUE_TYPE_SDMA) == 1);
-	args.queue_id = 1;
-	CHECK(RIG_CALL(rig, process, GET_QUEUE_WAVE_STATE, &args) == -EINVAL);
 }
 
 /* ---- how many ---- */
@@ -135,34 +68,6 @@ TEST_WITH(a_process_has_127_queues_on_a_gpu_or_255, struct sim_rig *rig)
 	CHECK(fill(rig, rig_open(rig, PID + 1), 0, -ENOSPC) == 127);
 }
 
-TEST_WITH(a_process_has_1024_queue_ids, struct sim_rig *rig)
-{
-	struct gpu_info infos[5];
-	struct sim_process *process;
-	unsigned n = 0;
-
-	for (size_t i = 0; i < 5; i++)
-		infos[i] = rig_info(90402, SCHEDULER_HWS, 24, 6);
-	rig_start(rig, infos, 5);
-	process = rig_open(rig, PID);
-	for (size_t i = 0; i < 4; i++)
-		n += fill(rig, process, i, -ENOSPC);
-	CHECK(n + fill(rig, process, 4, -ENOMEM) == SIM_QUEUES_MAX);
-	CHECK(rig_destroy(rig, process, 77) == 0);
-	CHECK(rig_queue(rig, process, 4) == 77);
-}
-
-TEST_WITH(a_gpu_has_4096_queues, struct sim_rig *rig)
-{
-	struct gpu_info info = rig_vega();
-	unsigned n = 0;
-
-	rig_start(rig, &info, 1);
-	for (pid_t pid = 1; pid <= 32; pid++)
-		n += fill(rig, rig_open(rig, pid), 0, -ENOSPC);
-	CHECK(n + fill(rig, rig_open(rig, 33), 0, -EPERM) == 4096);
-}
-
 TEST_WITH(number_of_sdma_queues_is_limited_by_the_engines, struct sim_rig *rig)
 {
 	struct sim_process *process = start(rig, rig_vega());
@@ -177,16 +82,135 @@ TEST_WITH(number_of_sdma_queues_is_limited_by_the_engines, struct sim_rig *rig)
 	rig_queue(rig, process, 0);
 }
 
-TEST_WITH(queue_creation_fails_without_free_doorbells, struct sim_rig *rig)
-{
-	struct gpu_info info = rig_vega();
-	pid_t pid = 1;
+/* ---- the run list ---- */
 
-	rig_start_with(rig, &info, 1, (struct sim_config){ 0 }, 1U << 20);
-	while (rig_try_queue(rig, rig_open(rig, pid), 0, AQL) == 0)
-		pid++;
-	CHECK(pid == 128); /* the first page is nobody's, and a slice has two */
-	CHECK(rig_try_queue(rig, rig_open(rig, pid), 0, AQL) == -ENOMEM);
+static struct sim_gpu *start_gpu(struct sim_rig *rig, struct gpu_info info)
+{
+	rig_start(rig, &info, 1);
+	return &rig->sim->gpus[0];
+}
+
+/* Each slot's queue knows it, and no other does. */
+static unsigned check_slots(const struct sim_gpu *gpu)
+{
+	unsigned n = 0;
+
+	for (int i = 0; i < (int)SIM_HQDS_MAX; i++) {
+		if (!gpu->hqds[i])
+			continue;
+		CHECK(gpu->hqds[i]->hqd == i && gpu->hqds[i]->active);
+		CHECK(gpu->hqds[i]->type == SIM_COMPUTE && gpu->hqds[i]->gpu == gpu);
+		n++;
+	}
+	CHECK(n <= gpu->info.queue_slots);
+	return n;
+}
+
+TEST_WITH(oversubscription_starts_one_queue_above_the_slots, struct sim_rig *rig)
+{
+	struct sim_gpu *gpu = start_gpu(rig, rig_navi());
+	struct sim_process *process = rig_open(rig, 1);
+
+	for (unsigned i = 0; i < 8; i++)
+		rig_queue(rig, process, 0);
+	CHECK(!gpu->oversubscribed);
+	CHECK(check_slots(gpu) == 8 && gpu->hqds[8] && gpu->hqds[15] && !gpu->hqds[7]);
+	rig_queue(rig, process, 0);
+	CHECK(gpu->oversubscribed);
+	CHECK(gpu->oversubscriptions == 1 && gpu->peak_queues == 9);
+	CHECK(check_slots(gpu) == 8 && process->queues->hqd == -1);
+	CHECK(rig_destroy(rig, process, 3) == 0);
+	CHECK(!gpu->oversubscribed);
+	CHECK(check_slots(gpu) == 8 && process->queues->hqd == 11); /* the one that was left */
+	rig_queue(rig, process, 0);
+	rig_queue(rig, process, 0); /* still so */
+	CHECK(gpu->oversubscriptions == 2);
+}
+
+TEST_WITH(a_queue_of_no_percentage_or_no_ring_takes_no_slot, struct sim_rig *rig)
+{
+	struct sim_gpu *gpu = start_gpu(rig, rig_navi());
+	struct sim_process *process = rig_open(rig, 1);
+	struct kfd_ioctl_update_queue_args no_ring = { .queue_id = 1, .queue_percentage = 100 };
+	struct kfd_ioctl_create_queue_args resting = rig_queue_args(rig, 0, AQL);
+
+	for (unsigned i = 0; i < 9; i++)
+		rig_queue(rig, process, 0);
+	CHECK(rig_update(rig, process, 0, 0, 7) == 0);
+	CHECK(!gpu->oversubscribed);
+	CHECK(gpu->compute_queues == 8 && check_slots(gpu) == 8);
+	CHECK(RIG_CALL(rig, process, UPDATE_QUEUE, &no_ring) == 0);
+	CHECK(gpu->compute_queues == 7 && check_slots(gpu) == 7);
+	CHECK(rig_update(rig, process, 0, 1, 7) == 0 && rig_update(rig, process, 1, 1, 7) == 0);
+	CHECK(gpu->oversubscribed);
+
+	resting.queue_percentage = 0;
+	CHECK(RIG_CALL(rig, process, CREATE_QUEUE, &resting) == 0);
+	CHECK(gpu->compute_queues == 9 && !process->queues->active);
+}
+
+TEST_WITH(only_as_many_processes_as_there_are_ids_sit_in_slots, struct sim_rig *rig)
+{
+	struct sim_gpu *gpu = start_gpu(rig, rig_vega());
+
+	for (pid_t pid = 1; pid <= 9; pid++)
+		rig_queue(rig, rig_open(rig, pid), 0);
+	CHECK(check_slots(gpu) == 8);
+	CHECK(sim_find_process(rig->sim, 9)->queues->hqd == -1);
+	rig_queue(rig, rig_open(rig, 1), 0); /* one that sits there has room for more */
+	CHECK(check_slots(gpu) == 9);
+	sim_exit(rig->sim, 5, rig->now);
+	CHECK(sim_find_process(rig->sim, 9)->queues->hqd >= 0);
+}
+
+/* Changes: made, masked, changed, paused, changed while paused, resumed, destroyed. */
+static uint64_t count_run_lists(struct sim_rig *rig)
+{
+	struct sim_process *process = rig_open(rig, 1);
+	const uint32_t mask = 0xf;
+	uint64_t before;
+
+	rig_queue(rig, process, 0);
+	CHECK(rig->sim->gpus[0].run_lists == 1);
+	CHECK(rig_mask(rig, process, 0, &mask, 32) == 0);
+	CHECK(rig_update(rig, process, 0, 100, 15) == 0);
+	CHECK(rig_update(rig, process, 0, 0, 15) == 0);
+	before = rig->sim->gpus[0].run_lists;
+	CHECK(before == 4);
+	CHECK(rig_update(rig, process, 0, 0, 3) == 0);
+	before = rig->sim->gpus[0].run_lists - before;
+	CHECK(rig_update(rig, process, 0, 100, 3) == 0);
+	CHECK(rig_destroy(rig, process, 0) == 0);
+	return before;
+}
+
+TEST_WITH(before_mes_pausing_a_queue_sends_a_run_list, struct sim_rig *rig)
+{
+	struct sim_gpu *gpu = start_gpu(rig, rig_vega());
+
+	CHECK(count_run_lists(rig) == 1 && gpu->run_lists == 7);
+}
+
+TEST_WITH(with_mes_pausing_a_queue_affects_no_other_queue, struct sim_rig *rig)
+{
+	struct sim_gpu *gpu = start_gpu(rig, rig_navi3());
+
+	CHECK(count_run_lists(rig) == 0 && gpu->run_lists == 6);
+	for (unsigned i = 0; i < 9; i++)
+		rig_queue(rig, rig_open(rig, 1), 0);
+	CHECK(gpu->oversubscribed);
+}
+
+TEST_WITH(ending_a_process_sends_one_run_list, struct sim_rig *rig)
+{
+	struct sim_gpu *gpu = start_gpu(rig, rig_vega());
+
+	for (unsigned i = 0; i < 5; i++)
+		rig_queue(rig, rig_open(rig, 1), 0);
 	sim_exit(rig->sim, 1, rig->now);
-	CHECK(rig_try_queue(rig, rig_open(rig, pid), 0, AQL) == 0);
+	CHECK(gpu->run_lists == 6 && gpu->compute_queues == 0 && check_slots(gpu) == 0);
+	CHECK(rig_try_queue(rig, rig_open(rig, 2), 0, AQL) == 0);
+	CHECK(rig_update(rig, rig_open(rig, 2), 0, 0, 7) == 0);
+	sim_exit(rig->sim, 2, rig->now);
+	CHECK(gpu->run_lists == 8 && gpu->processes == 0); /* it rested: nothing to send */
 }

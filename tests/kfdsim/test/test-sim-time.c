@@ -82,28 +82,6 @@ static uint64_t work_until(struct sim_rig *rig, const struct sim_queue *queue, u
 
 FIXTURE(struct sim_rig, rig, , rig_stop(rig));
 
-TEST_WITH(a_driver_without_queues_wants_no_turn, struct sim_rig *rig)
-{
-	struct gpu_info info = rig_vega();
-
-	rig_start(rig, &info, 1);
-	CHECK(sim_work(rig->sim, rig->now) == UINT64_MAX);
-	rig_open(rig, 1);
-	CHECK(sim_work(rig->sim, rig->now) == UINT64_MAX);
-}
-
-TEST_WITH(inactive_queues_are_not_polled, struct sim_rig *rig)
-{
-	struct gpu_info info = rig_vega();
-	struct sim_queue *queue = start(rig, &info, false);
-
-	CHECK(rig_update(rig, queue->process, 0, 0, 7) == 0);
-	dispatch(rig, queue, 0, 1);
-	CHECK(sim_work(rig->sim, rig->now) == UINT64_MAX && queue->packets == 0);
-	resume(rig, queue);
-	CHECK(sim_work(rig->sim, rig->now) < SECOND && queue->packets == 1);
-}
-
 TEST_WITH(with_timing_a_dispatch_takes_its_time_and_half_the_cus_take_twice, struct sim_rig *rig)
 {
 	struct gpu_info info = rig_vega();
@@ -157,29 +135,4 @@ TEST_WITH(with_timing_a_paused_queue_resumes_its_dispatch, struct sim_rig *rig)
 	resume(rig, queue);
 	work_until(rig, queue, 1);
 	CHECK(queue->dispatches == 1);
-}
-
-TEST_WITH(with_timing_destroyed_queues_do_not_complete_dispatches, struct sim_rig *rig)
-{
-	struct gpu_info info = rig_vega();
-	struct sim_queue *queue = start(rig, &info, true);
-
-	dispatch(rig, queue, 0, 6000);
-	CHECK(sim_work(rig->sim, rig->now) > 0 && queue->dispatched);
-	CHECK(rig_fault(rig, "gone:0000:03:00.0") == 0 && !queue->dispatched);
-	CHECK(sim_work(rig->sim, rig->now + SECOND) == UINT64_MAX && queue->packets == 0);
-	rig_stop(rig);
-
-	queue = start(rig, &info, true);
-	dispatch(rig, queue, 0, 6000);
-	CHECK(sim_work(rig->sim, rig->now) > 0 && queue->dispatched);
-	CHECK(rig_destroy(rig, queue->process, 0) == 0);
-	CHECK(sim_work(rig->sim, rig->now + SECOND) == UINT64_MAX);
-	rig_stop(rig);
-
-	queue = start(rig, &info, true);
-	dispatch(rig, queue, 0, 6000);
-	CHECK(sim_work(rig->sim, rig->now) > 0 && queue->dispatched);
-	sim_exit(rig->sim, 1, rig->now);
-	CHECK(sim_work(rig->sim, rig->now + SECOND) == UINT64_MAX);
 }

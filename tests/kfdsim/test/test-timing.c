@@ -108,63 +108,6 @@ TEST(both_arrays_of_an_engine_count_and_masks_beyond_its_cus_do_not)
 	CHECK(rig_alone(&gpu, words, BLOCKS, 1024) == rig_alone(&gpu, rig_all(), BLOCKS, 1024));
 }
 
-TEST(small_blocks_fit_more_to_a_cu_and_huge_ones_fit_once)
-{
-	struct timing_gpu gpu = rig_gpu(1, 1, 1);
-	uint64_t big = rig_alone(&gpu, rig_all(), 1000, 1024);
-
-	CHECK(about(ratio(big, rig_alone(&gpu, rig_all(), 1000, 256)), 5, 0.05));
-	CHECK(about(ratio(big, rig_alone(&gpu, rig_all(), 1000, 1)), 20, 0.1));
-	CHECK(about(ratio(rig_alone(&gpu, rig_all(), 1000, UINT32_MAX), big), 2, 0.05));
-	gpu.cu_threads = 1024;
-	CHECK(about(ratio(rig_alone(&gpu, rig_all(), 1000, 1024), big), 2, 0.05));
-	gpu.block_ns = 3180000;
-	CHECK(about(ratio(rig_alone(&gpu, rig_all(), 1000, 1024), big), 20, 0.05));
-}
-
-TEST(a_kernel_may_say_what_its_blocks_take)
-{
-	const struct timing_gpu gpu = rig_gpu(1, 4, 15);
-	_cleanup_(timing_freep) struct timing *timing = rig_new(&gpu);
-	const struct timing_kernel nop = { .blocks = 1, .threads = 64, .block_ns = 5000 };
-	uint64_t now = 0;
-
-	rig_queue(timing, 1, 1, rig_all(), 0);
-	CHECK(timing_dispatch(timing, 1, &nop, 0) == 0);
-	CHECK(rig_wait(timing, &now) == 1);
-	CHECK(now >= 3500 && now <= 6500);
-}
-
-TEST(least_recently_served_queue_is_next)
-{
-	const struct timing_gpu gpu = rig_gpu(1, 1, 3);
-	_cleanup_(timing_freep) struct timing *timing = rig_new(&gpu);
-	uint64_t now = 0, first;
-
-	for (uint64_t key = 1; key <= 5; key++)
-		rig_queue(timing, key, key, rig_all(), 0);
-	for (uint64_t key = 1; key <= 5; key++)
-		rig_start(timing, key, BLOCKS, 1024, 0);
-	rig_wait(timing, &now);
-	first = now;
-	for (unsigned i = 0; i < 4; i++)
-		rig_wait(timing, &now);
-	CHECK(about(ratio(now, first), 1, 0.02));
-}
-
-TEST(a_dispatcher_sends_one_block_after_the_other)
-{
-	const struct timing_gpu gpu = rig_gpu(1, 1, 15);
-	_cleanup_(timing_freep) struct timing *timing = rig_new(&gpu);
-	const struct timing_kernel kernel = { .blocks = 10000, .threads = 64, .block_ns = 100 };
-	uint64_t now = 0;
-
-	rig_queue(timing, 1, 1, rig_all(), 0);
-	CHECK(timing_dispatch(timing, 1, &kernel, 0) == 0);
-	CHECK(rig_wait(timing, &now) == 1);
-	CHECK(about((double)now, 10000 * 600, 0.01));
-}
-
 TEST(a_high_pipe_is_served_before_others_and_levels_are_the_drivers)
 {
 	static const unsigned levels[][2] = { { 6, 7 }, { 10, 11 }, { 0, 15 } };
@@ -186,20 +129,6 @@ TEST(a_high_pipe_is_served_before_others_and_levels_are_the_drivers)
 	}
 }
 
-TEST(a_queue_without_a_cu_never_ends_until_it_gets_one)
-{
-	const struct timing_gpu gpu = rig_gpu(2, 4, 15);
-	_cleanup_(timing_freep) struct timing *timing = rig_new(&gpu);
-	uint64_t key, end, now = 1000 * MSEC;
-
-	rig_queue(timing, 1, 1, (struct words){ 0 }, 0);
-	rig_start(timing, 1, 4, 1024, 0);
-	CHECK(timing_next(timing) == UINT64_MAX);
-	CHECK(!timing_ended(timing, now, &key, &end));
-	rig_queue(timing, 1, 1, rig_all(), now);
-	CHECK(rig_wait(timing, &now) == 1 && now < 1001 * MSEC);
-}
-
 TEST(a_new_mask_counts_for_the_blocks_that_are_left)
 {
 	const struct timing_gpu gpu = rig_gpu(1, 4, 15);
@@ -211,36 +140,4 @@ TEST(a_new_mask_counts_for_the_blocks_that_are_left)
 	rig_queue(timing, 1, 1, rig_mask(0, 5, 5, 5), wide / 2);
 	CHECK(rig_wait(timing, &now) == 1);
 	CHECK(about(ratio(now - wide / 2, wide / 2), 4, 0.2));
-}
-
-TEST(invalid_parameters_are_refused)
-{
-	struct timing_gpu gpu = rig_gpu(1, 4, 15), bad[8];
-	_cleanup_(timing_freep) struct timing *timing = rig_new(&gpu);
-	const struct timing_kernel kernel = { .blocks = 1, .threads = 64 };
-	struct words all = rig_all();
-	struct timing *none = NULL;
-
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		bad[i] = gpu;
-	bad[0].xccs = 0;
-	bad[1].xccs = TIMING_XCCS + 1;
-	bad[2].engines = 0;
-	bad[3].engines = TIMING_ENGINES + 1;
-	bad[4].active[0][3][1] = 17;
-	bad[5].cu_threads = 65536;
-	memset(bad[6].active, 0, sizeof(bad[6].active));
-	bad[7] = (struct timing_gpu){ 0 };
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		CHECK(timing_new(&bad[i], &none) == -EINVAL && !none);
-	CHECK(timing_queue_set(timing, 0, 1, all.of, 7, 0) == -EINVAL);
-	CHECK(timing_dispatch(timing, 1, &kernel, 0) == -ENOENT);
-	rig_queue(timing, 1, 1, all, 0);
-	CHECK(timing_dispatch(timing, 1, &(struct timing_kernel){ .threads = 1 }, 0) == -EINVAL);
-	CHECK(timing_dispatch(timing, 1, &(struct timing_kernel){ .blocks = 1 }, 0) == -EINVAL);
-	CHECK(timing_dispatch(timing, 1, &kernel, 0) == 0);
-	CHECK(timing_dispatch(timing, 1, &kernel, 0) == -EBUSY);
-	CHECK(timing_dispatch(timing, 1, &kernel, 1000 * MSEC) == -EBUSY);
-	timing_queue_drop(timing, 7, 1000 * MSEC);
-	CHECK(!timing_free(NULL));
 }

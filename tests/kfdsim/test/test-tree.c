@@ -86,118 +86,7 @@ static const char *list(struct grove *grove, const char *path)
 	return names.text;
 }
 
-static int stop(const char *name, enum tree_kind kind, void *userdata)
-{
-	unsigned *calls = userdata;
-
-	(void)name, (void)kind;
-	++*calls;
-	return -EINTR;
-}
-
 FIXTURE(struct grove, grove, grow(grove), fell(grove));
-
-TEST_WITH(tree_of_an_idle_machine_has_these_files, struct grove *grove)
-{
-	CHECK(strcmp(list(grove, ""), "dev/ drm/ kfd/ debug/ ") == 0);
-	CHECK(strcmp(list(grove, "dev"), "kfd dri/ ") == 0);
-	CHECK(strcmp(list(grove, "dev/dri"), "renderD128 renderD129 renderD130 ") == 0);
-	CHECK(strcmp(list(grove, "kfd"), "topology/ proc/ ") == 0);
-	CHECK(strcmp(list(grove, "debug"), "kfd/ kfdsim/ ") == 0);
-	CHECK(strcmp(list(grove, "debug/kfd"), "mqds hqds rls mem_limit ") == 0);
-	CHECK(strcmp(list(grove, "debug/kfdsim"), "state dispatches control ") == 0);
-	CHECK(strcmp(list(grove, "kfd/proc"), "") == 0);
-	CHECK(tree_find(grove->tree, "dev/kfd") == TREE_KFD);
-	CHECK(tree_find(grove->tree, "dev/dri/renderD129") == TREE_RENDER);
-	CHECK(tree_find(grove->tree, "debug/kfdsim/control") == TREE_CONTROL);
-	CHECK(strcmp(text(grove, "debug/kfd/mqds"), "") == 0);
-	CHECK(strstr(text(grove, "debug/kfd/hqds"), "Node 3, gpu_id 1202:\n"));
-	CHECK(strstr(text(grove, "debug/kfd/rls"), "Node 2, gpu_id 1101:\n"));
-	grove->sim->memory = 64ULL << 30;
-	grove->sim->system_used = 5U << 20;
-	CHECK(strcmp(text(grove, "debug/kfd/mem_limit"),
-		     "System mem used 5M out of 61440M\nTTM mem used 0M out of 24576M\n") == 0);
-	grove->sim->kfd_minor = KFD_LINUX_6_12;
-	CHECK(strcmp(text(grove, "debug/kfd/mem_limit"),
-		     "System mem used 5M out of 62976M\nTTM mem used 0M out of 32768M\n") == 0);
-	CHECK(strstr(text(grove, "debug/kfdsim/state"), "\"processes\""));
-}
-
-TEST_WITH(invalid_paths_do_not_exist, struct grove *grove)
-{
-	static const char *const paths[] = {
-		"x",
-		"dev/x",
-		"dev/dri/renderD127",
-		"dev/dri/renderD128/x",
-		"dev/kfd/x",
-		"kfd/x",
-		"kfd/topology/x",
-		"kfd/topology/nodes/9",
-		"kfd/topology/nodes/0/../0",
-		"debug/kfd/x",
-		"kfd/proc/x",
-		"kfd/proc/0",
-		"kfd/proc/1/x",
-		"kfd/proc/1/queues/9",
-		"kfd/proc/1/queues/0/x",
-		"kfd/proc/1/queues/00",
-		"kfd/proc/1/queues/0/gpuid/x",
-		"kfd/proc/1/vram_1",
-		"kfd/proc/1/vram_",
-		"kfd/proc/1/vram_4096/x",
-		"kfd/proc/01",
-		"kfd/proc/1/pasid/x",
-		"kfd/proc/1/stats_4096/x",
-		"kfd/proc/1/counters_4096",
-		"kfd/proc/1/queues/11111111111111111111111111111111111111111111",
-		"kfd/proc/1//pasid",
-	};
-	char *got = NULL;
-	unsigned calls = 0;
-	size_t size;
-
-	rig_queue(rig_process(grove->sim, 1), 0);
-	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
-		CHECK(tree_find(grove->tree, paths[i]) == TREE_NONE);
-		CHECK(tree_read(grove->tree, paths[i], &got, &size) == -ENOENT && !got);
-		CHECK(tree_each(grove->tree, paths[i], stop, &calls) == -ENOENT);
-	}
-	CHECK(tree_read(grove->tree, "kfd/proc/1", &got, &size) == -EISDIR);
-	CHECK(tree_read(grove->tree, "kfd/topology/nodes", &got, &size) == -EISDIR);
-	CHECK(tree_read(grove->tree, "dev/kfd", &got, &size) == -EINVAL);
-	CHECK(tree_read(grove->tree, "debug/kfdsim/control", &got, &size) == -EINVAL);
-	CHECK(tree_each(grove->tree, "kfd/proc/1/pasid", stop, &calls) == -ENOTDIR && calls == 0);
-}
-
-TEST_WITH(listing_stops_when_the_callback_asks_for_it, struct grove *grove)
-{
-	static const char *const paths[] = {
-		"",
-		"dev/dri",
-		"kfd/topology",
-		"kfd/topology/nodes",
-		"kfd/topology/nodes/0/io_links",
-		"kfd/proc",
-		"kfd/proc/1",
-		"kfd/proc/1/queues",
-		"kfd/proc/1/queues/0",
-		"kfd/proc/1/stats_4096",
-	};
-
-	rig_queue(rig_process(grove->sim, 1), 0);
-	rig_queue(grove->sim->processes, 0);
-	rig_process(grove->sim, 2);
-	for (int gone = 0; gone < 2; gone++) {
-		for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
-			unsigned calls = 0;
-
-			CHECK(tree_each(grove->tree, paths[i], stop, &calls) == -EINTR &&
-			      calls == 1);
-		}
-		go(grove, 2);
-	}
-}
 
 TEST_WITH(process_directory_appears_at_open, struct grove *grove)
 {
@@ -243,24 +132,6 @@ TEST_WITH(a_context_has_a_directory_in_that_of_its_process, struct grove *grove)
 	CHECK(tree_find(grove->tree, "kfd/proc/4711/context_3/context_3/pasid") == TREE_NONE);
 }
 
-TEST_WITH(directory_of_an_ended_process_stays_until_teardown, struct grove *grove)
-{
-	struct sim_process *dead, *again;
-
-	dead = rig_process(grove->sim, 7);
-	rig_queue(dead, 0);
-	dead->dead = true;
-	CHECK(strcmp(list(grove, "kfd/proc/7/queues"), "0/ ") == 0);
-
-	again = rig_process(grove->sim, 7);
-	CHECK(strcmp(list(grove, "kfd/proc"), "7/ ") == 0);
-	CHECK(strcmp(list(grove, "kfd/proc/7/queues"), "") == 0);
-	again->dead = true;
-	dead->dead = false; /* the order that they are kept in does not matter */
-	CHECK(strcmp(list(grove, "kfd/proc"), "7/ ") == 0);
-	CHECK(strcmp(list(grove, "kfd/proc/7/queues"), "0/ ") == 0);
-}
-
 TEST_WITH(files_of_queues_have_no_newline, struct grove *grove)
 {
 	struct sim_process *process;
@@ -279,25 +150,6 @@ TEST_WITH(files_of_queues_have_no_newline, struct grove *grove)
 	CHECK(strcmp(text(grove, "kfd/proc/1/queues/1/gpuid"), "4353") == 0);
 	CHECK(strcmp(text(grove, "kfd/proc/1/queues/1/size"), "8589934592") == 0);
 	CHECK(strcmp(text(grove, "kfd/proc/1/queues/1/type"), "4") == 0);
-}
-
-TEST_WITH(vram_file_counts_buffers_of_that_gpu, struct grove *grove)
-{
-	struct sim_buffer buffers[] = {
-		{ .size = 4096, .flags = 1, .gpu_id = 4096 },
-		{ .size = 8192, .flags = 2, .gpu_id = 4096 }, /* GTT */
-		{ .size = 1U << 20, .flags = 1U << 31 | 1, .gpu_id = 4096 },
-		{ .size = 16384, .flags = 1, .gpu_id = 4353 },
-	};
-	struct sim_process *process;
-
-	process = rig_process(grove->sim, 1);
-	for (size_t i = 0; i < ARRAY_SIZE(buffers); i++) {
-		buffers[i].next = process->buffers;
-		process->buffers = &buffers[i];
-	}
-	CHECK(strcmp(text(grove, "kfd/proc/1/vram_4096"), "1052672\n") == 0);
-	CHECK(strcmp(text(grove, "kfd/proc/1/vram_4353"), "16384\n") == 0);
 }
 
 TEST_WITH(occupancy_is_the_cus_that_a_running_dispatch_may_be_on, struct grove *grove)
@@ -323,7 +175,6 @@ TEST_WITH(removed_gpu_loses_its_node_and_links, struct grove *grove)
 	CHECK(strcmp(text(grove, "kfd/topology/generation_id"), "1\n") == 0);
 	go(grove, 1);
 	CHECK(strcmp(text(grove, "kfd/topology/generation_id"), "2\n") == 0);
-	CHECK(strcmp(list(grove, "kfd/topology/nodes"), "0/ 1/ 2/ ") == 0);
 	CHECK(tree_find(grove->tree, "kfd/topology/nodes/3") == TREE_NONE);
 	CHECK(strcmp(text(grove, "kfd/topology/nodes/2/gpu_id"), "4610\n") == 0);
 	CHECK(has_line(grove, "kfd/topology/nodes/2/properties", "drm_render_minor 130"));
@@ -333,7 +184,6 @@ TEST_WITH(removed_gpu_loses_its_node_and_links, struct grove *grove)
 	CHECK(has_line(grove, "kfd/topology/nodes/2/io_links/0/properties", "weight 20"));
 	CHECK(has_line(grove, "kfd/topology/nodes/0/properties", "io_links_count 2"));
 	CHECK(has_line(grove, "kfd/topology/nodes/0/properties", "p2p_links_count 0"));
-	CHECK(strcmp(list(grove, "kfd/topology/nodes/0/io_links"), "0/ 1/ ") == 0);
 	CHECK(has_line(grove, "kfd/topology/nodes/0/io_links/1/properties", "node_to 2"));
 	CHECK(tree_find(grove->tree, "kfd/topology/nodes/0/io_links/2") == TREE_NONE);
 	CHECK(tree_find(grove->tree, "kfd/topology/nodes/0/io_links/x") == TREE_NONE);
@@ -348,29 +198,6 @@ TEST_WITH(removed_gpu_loses_its_node_and_links, struct grove *grove)
 	CHECK(has_line(grove, "kfd/topology/nodes/0/properties", "io_links_count 0"));
 	CHECK(strcmp(list(grove, "kfd/topology/nodes/0/io_links"), "") == 0);
 	CHECK(strcmp(list(grove, "dev/dri"), "") == 0);
-}
-
-TEST_WITH(cards_and_render_nodes_are_in_class_drm, struct grove *grove)
-{
-	grove->sim->gpus[0].vram_used = 4096;
-	strcpy(grove->sim->gpus[1].info.name, "0000:05:00.0/0");
-	strcpy(grove->sim->gpus[2].info.name, "0000:05:00.0/1");
-	CHECK(strcmp(list(grove, "drm"), "renderD128/ card0/ renderD129/ card1/ renderD130/ ") ==
-	      0);
-	CHECK(strcmp(list(grove, "drm/card0"), "dev device/ ") == 0);
-	CHECK(strcmp(list(grove, "drm/card0/device"),
-		     "vendor device uevent mem_info_vram_total mem_info_vram_used ") == 0);
-	CHECK(strcmp(list(grove, "drm/renderD130"), "dev ") == 0);
-	CHECK(tree_find(grove->tree, "drm/renderD130/device/vendor") == TREE_NONE);
-	CHECK(strcmp(text(grove, "drm/card1/dev"), "226:1\n") == 0);
-	CHECK(strcmp(text(grove, "drm/renderD130/dev"), "226:130\n") == 0);
-	CHECK(strcmp(text(grove, "drm/renderD128/device/vendor"), "0x1002\n") == 0);
-	CHECK(strcmp(text(grove, "drm/renderD128/device/device"), "0x0000\n") == 0);
-	CHECK(has_line(grove, "drm/card1/device/uevent", "PCI_SLOT_NAME=0000:05:00.0"));
-	CHECK(strcmp(text(grove, "drm/card0/device/mem_info_vram_used"), "4096\n") == 0);
-	go(grove, 0);
-	CHECK(strcmp(list(grove, "drm"), "renderD129/ card1/ renderD130/ ") == 0);
-	CHECK(tree_find(grove->tree, "drm/card0") == TREE_NONE);
 }
 
 TEST_WITH(processes_keep_their_files_after_gpu_removal, struct grove *grove)

@@ -37,21 +37,6 @@ static inline struct gpu_info rig_gpu(const char *name, unsigned target, unsigne
 	return info;
 }
 
-static inline struct gpu_info rig_radeon_vii(void)
-{
-	return rig_gpu("0000:03:00.0", 90006, 1, 4, 1, 16, 60);
-}
-
-static inline struct gpu_info rig_mi300x(void)
-{
-	return rig_gpu("0000:05:00.0", 90402, 8, 4, 1, 10, 304);
-}
-
-static inline struct gpu_info rig_rx6900(void)
-{
-	return rig_gpu("0000:04:00.0", 100300, 1, 4, 2, 10, 80);
-}
-
 /* With few files to write for each: two parts of 6 and 8 CUs. */
 static inline struct gpu_info rig_small(void)
 {
@@ -135,12 +120,6 @@ static inline void rig_mask(struct sim_queue *queue, unsigned words, ...)
 	queue->mask_changes++;
 }
 
-static inline void rig_slot(struct sim_queue *queue, unsigned slot)
-{
-	queue->hqd = (int)slot;
-	queue->gpu->hqds[slot] = queue;
-}
-
 static inline void rig_queue_gone(struct sim_queue *queue)
 {
 	struct sim_queue **at = &queue->process->queues;
@@ -148,8 +127,6 @@ static inline void rig_queue_gone(struct sim_queue *queue)
 	while (*at != queue)
 		at = &(*at)->next;
 	*at = queue->next;
-	if (queue->hqd >= 0)
-		queue->gpu->hqds[queue->hqd] = NULL;
 	free(queue);
 }
 
