@@ -13,6 +13,7 @@ cat >/run/systemd/system/gpuarb-enforce.service.d/sysfs.conf <<-UNIT
 	ExecStart=/usr/libexec/gpuarb/gpuarb-enforce --sysfs=$kfd
 UNIT
 systemctl daemon-reload
+systemctl -q stop gpuarb-enforce # gpuarbd has woken it at its own start, and it reads /sys
 
 # uses_kfd: makes the main process of bob's unit a process that uses KFD.
 uses_kfd() { mkdir -p "$kfd/class/kfd/kfd/proc/$(systemctl show -P MainPID job)"; }
