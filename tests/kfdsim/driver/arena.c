@@ -163,3 +163,39 @@ void sim_arena_put(struct sim *sim, uint64_t place, uint64_t size)
 	if (before)
 		join(before);
 }
+
+/* ---- what has one piece each: doorbells of a process on a GPU, registers of a GPU ---- */
+
+int sim_slice(struct sim_process *process, const struct sim_gpu *gpu, uint64_t *ret)
+{
+	uint64_t *slice = &process->slices[gpu->index];
+
+	if (*slice == 0) {
+		int r = sim_arena_take_slice(process->sim, slice);
+
+		if (r < 0)
+			return r;
+	}
+	*ret = *slice;
+	return 0;
+}
+
+void sim_slices_free(struct sim_process *process)
+{
+	for (size_t i = 0; i < process->sim->n_gpus; i++)
+		sim_arena_put(process->sim, process->slices[i], SIM_SLICE);
+}
+
+int sim_mmio(struct sim *sim, const struct sim_gpu *gpu, uint64_t *ret)
+{
+	uint64_t *page = &sim->mmio[gpu->index];
+
+	if (*page == 0) {
+		int r = sim_arena_take(sim, PAGE, page);
+
+		if (r < 0)
+			return r;
+	}
+	*ret = *page;
+	return 0;
+}

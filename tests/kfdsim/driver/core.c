@@ -7,7 +7,6 @@
 #include "kfdsim/driver/parts.h"
 
 #define ARENA_MIN (1U << 20)
-#define MEMORY (64ULL << 30)
 #define PASSES 8U /* queues wait for each other's signals: looked at again while any moves */
 
 /* It is no longer among the sim's: GPUs count without it. */
@@ -74,7 +73,6 @@ int sim_new(const struct sim_config *config, const struct sim_world *world, stru
 	sim->timing = config->timing;
 	sim->kfd_minor = config->kfd_minor ? config->kfd_minor : KFD_LINUX_6_1;
 	sim->nodes = (unsigned)config->n_gpus + 1; /* one of processors */
-	sim->memory = MEMORY;
 	sim->topology_generation = 1;
 	r = sim_arena_new(sim);
 	for (size_t i = 0; r == 0 && i < config->n_gpus; i++) {
@@ -85,11 +83,6 @@ int sim_new(const struct sim_config *config, const struct sim_world *world, stru
 		return r;
 	*ret = TAKE_PTR(sim);
 	return 0;
-}
-
-void sim_set_places(struct sim *sim, bool places)
-{
-	sim->places = places;
 }
 
 /* ---- lookups ---- */

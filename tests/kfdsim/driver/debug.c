@@ -33,9 +33,6 @@ int ioctl_dbg_trap(const struct sim_call *call, void *argument)
 
 	if (call->process->context != SIM_CONTEXT_PRIMARY)
 		return -EOPNOTSUPP;
-	for (size_t i = 0; i < call->sim->n_gpus; i++)
-		if (call->sim->gpus[i].info.scheduler == SCHEDULER_NONE)
-			return -EINVAL;
 	target = sim_find_process(call->sim, (pid_t)args->pid);
 	if (!target)
 		return -ESRCH;

@@ -8,7 +8,7 @@
 #include "kfdsim/driver/parts.h"
 
 #define OTHER_FIRST 0x40000000U /* KFD_FIRST_NONSIGNAL_EVENT_ID */
-#define OWN_SLOTS 256U          /* until the client has mapped the page: as old ones expect */
+#define OWN_SLOTS 256U          /* of a page of the driver's: as old clients expect */
 #define PAGE_SIZE_OWN (8ULL * SIM_EVENT_SLOTS_MAX)
 
 /* Those that a GPU signals by a slot in the page; a client sets SIGNAL alone. */
@@ -99,13 +99,6 @@ static int choose_id(const struct sim_process *process, bool slot, uint32_t *ret
 	return r == 0 && slot && *ret >= process->event_slots ? -ENOSPC : r;
 }
 
-static uint64_t page_offset(const struct sim_process *process)
-{
-	if (process->sim->places)
-		return process->event_page;
-	return sim_mmap_encode(SIM_MMAP_EVENTS, 0, 0);
-}
-
 static int prepare(const struct sim_call *call, const struct kfd_ioctl_create_event_args *args,
 		   bool slot)
 {
@@ -140,7 +133,7 @@ int ioctl_create_event(const struct sim_call *call, void *argument)
 	process->events = event;
 	if (slot) {
 		empty_slots(process, id, 1);
-		args->event_page_offset = page_offset(process);
+		args->event_page_offset = process->event_page;
 		args->event_slot_index = id;
 	}
 	args->event_id = id;

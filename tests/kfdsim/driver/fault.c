@@ -19,7 +19,6 @@ struct sim_fault {
 	uint64_t left; /* 1: the next one */
 	bool every;    /* from now on; left is 0 */
 	int error;     /* negative */
-	pid_t pid;     /* 0: of any process */
 	struct sim_fault *next;
 };
 
@@ -243,14 +242,14 @@ static int fault_shift(struct sim *sim, char *rest, uint64_t now_ns,
 	return 0;
 }
 
-/* The fields after the ioctl's name: N:ERRNO[:PID]. */
+/* The fields after the ioctl's name: N:ERRNO. */
 static int parse_fault(char *rest, struct sim_fault *ret, const struct complaint *complaint)
 {
-	char *count = strsep(&rest, ":"), *error = strsep(&rest, ":"), *pid = strsep(&rest, ":");
+	char *count = strsep(&rest, ":"), *error = strsep(&rest, ":");
 	uint64_t value = 0;
 
 	if (!count || !error || rest)
-		return bad(complaint, "want IOCTL:N:ERRNO or IOCTL:N:ERRNO:PID");
+		return bad(complaint, "want IOCTL:N:ERRNO");
 	if (strcmp(count, "*") != 0 && (parse_number(count, UINT32_MAX, &value) < 0 || value == 0))
 		return bad(complaint, "«%s» is neither * nor a number from 1 on", count);
 	ret->left = value;
@@ -258,10 +257,6 @@ static int parse_fault(char *rest, struct sim_fault *ret, const struct complaint
 	ret->error = parse_errno(error);
 	if (ret->error == 0)
 		return bad(complaint, "«%s» is no name of an errno", error);
-	value = 0;
-	if (pid && (parse_number(pid, INT32_MAX, &value) < 0 || value == 0))
-		return bad(complaint, "«%s» is no pid", pid);
-	ret->pid = (pid_t)value;
 	return 0;
 }
 
@@ -318,15 +313,14 @@ int sim_fault(struct sim *sim, const char *text, uint64_t now_ns, char *why, siz
 /* ---- and in use ---- */
 
 /* Each one counts by itself; of those that are due, the oldest says which errno. */
-int sim_fault_ioctl(struct sim *sim, unsigned nr, pid_t pid)
+int sim_fault_ioctl(struct sim *sim, unsigned nr)
 {
 	struct sim_fault **at = &sim->faults;
 	int error = 0;
 
 	while (*at) {
 		struct sim_fault *fault = *at;
-		bool mine = fault->nr == nr && (fault->pid == 0 || fault->pid == pid);
-		bool due = mine && (fault->every || --fault->left == 0);
+		bool due = fault->nr == nr && (fault->every || --fault->left == 0);
 
 		if (due && error == 0)
 			error = fault->error;

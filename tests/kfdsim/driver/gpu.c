@@ -36,7 +36,7 @@ int sim_gpu_init(struct sim *sim, size_t index, const struct gpu_info *info, uns
 
 bool sim_gpu_has_run_list(const struct sim_gpu *gpu)
 {
-	return gpu->info.scheduler != SCHEDULER_NONE && gpu->info.scheduler != SCHEDULER_MES;
+	return gpu->info.scheduler != SCHEDULER_MES;
 }
 
 unsigned sim_count_queues(const struct sim_process *process, const struct sim_gpu *gpu)

@@ -120,11 +120,8 @@ struct sim_process {
 	bool acquired[SIM_GPUS_MAX];   /* ACQUIRE_VM was called */
 	int drm_files[SIM_GPUS_MAX];   /* with this one, as world.file_keep() has it */
 	uint32_t handles;              /* of buffers: the last one's low half */
-	uint64_t sdma_usec[SIM_GPUS_MAX];
 	bool runtime_enabled;
-	bool evicted;        /* its queues stand still (fault.c) */
-	uint64_t evicted_at; /* since then */
-	uint64_t evicted_ns; /* in evictions that are over */
+	bool evicted; /* its queues stand still (fault.c) */
 	struct sim_process *next;
 };
 
@@ -162,13 +159,12 @@ struct sim {
 	struct sim_process *processes; /* the dead that are not torn down included */
 	uint64_t serial;
 	uint64_t teardown_ns;
-	bool timing, places;
-	unsigned kfd_minor;                     /* of the KFD version: which driver this is */
-	uint64_t topology_generation;           /* counts up when a GPU goes */
-	unsigned nodes;                         /* of the topology, CPUs too */
-	uint64_t memory, system_used, ttm_used; /* of the machine, by all processes (memory.c) */
+	bool timing;
+	unsigned kfd_minor;           /* of the KFD version: which driver this is */
+	uint64_t topology_generation; /* counts up when a GPU goes */
+	unsigned nodes;               /* of the topology, CPUs too */
 	uint64_t queue_serial;
-	uint64_t mmio[SIM_GPUS_MAX]; /* place of the page of remapped registers (mmap.c) */
+	uint64_t mmio[SIM_GPUS_MAX]; /* place of the page of remapped registers (arena.c) */
 	struct sim_fault *faults;
 	uint64_t block_ns[SIM_GROUP_MAX + 1]; /* of work-groups by threads; 0: the model's */
 	unsigned shift; /* of each mask that a client sets, in bits: a fault */
@@ -194,12 +190,6 @@ struct sim_queue *sim_find_queue(struct sim_process *process, unsigned id);
 int sim_get(struct sim_process *process, uint64_t address, void *buf, size_t size);
 int sim_put(struct sim_process *process, uint64_t address, const void *buf, size_t size);
 
-/* How much of the machine's memory buffers may be: GTT and USERPTR, GTT alone. */
-struct sim_memory_limits {
-	uint64_t system, ttm;
-};
-struct sim_memory_limits sim_memory_limits(const struct sim *sim);
-
 /* ---- events (event.c) ---- */
 
 /* As the interrupt of a queue does: sets it and wakes who waits. Unknown ids are nothing. */
@@ -211,7 +201,7 @@ void sim_raise(struct sim_process *process, uint32_t event_id);
  * preempts. */
 void sim_gpu_submit(struct sim_gpu *gpu, uint64_t now_ns);
 
-/* The run list is not touched by those that are none: false with NONE and MES. */
+/* False with MES. */
 bool sim_gpu_has_run_list(const struct sim_gpu *gpu);
 
 /* ---- the packet processors (packet.c, aql.c, sdma.c) ---- */

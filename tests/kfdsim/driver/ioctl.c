@@ -161,7 +161,7 @@ static int call_driver(struct sim *sim, struct sim_process *opener, struct sim_p
 		return -EBADF;
 	if (size > sizeof(known))
 		return -EINVAL;
-	r = sim_fault_ioctl(sim, _IOC_NR(cmd), caller);
+	r = sim_fault_ioctl(sim, _IOC_NR(cmd));
 	if (r < 0)
 		return r;
 	if (entry->cmd & IOC_IN && size > 0)

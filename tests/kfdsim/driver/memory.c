@@ -92,39 +92,10 @@ struct sim_buffer *sim_find_buffer(const struct sim_process *process, uint64_t h
 	return NULL;
 }
 
-/* amdgpu_amdkfd_reserve_mem_limit(): what a buffer takes of the memory of its GPU, or of the
- * machine's. The VRAM of an APU, which Linux 6.12 counts as both, is VRAM here. */
 static void account(struct sim *sim, const struct sim_buffer *buffer, uint64_t size)
 {
 	if (buffer->flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM)
 		sim_known_gpu(sim, buffer->gpu_id)->vram_used += size;
-	if (buffer->flags & (KFD_IOC_ALLOC_MEM_FLAGS_GTT | KFD_IOC_ALLOC_MEM_FLAGS_USERPTR))
-		sim->system_used += size;
-	if (buffer->flags & KFD_IOC_ALLOC_MEM_FLAGS_GTT)
-		sim->ttm_used += size;
-}
-
-/* amdgpu_amdkfd_gpuvm_init_mem_limits() and ttm_global_init(). Linux 6.1 takes the memory that is
- * free when the driver is loaded: here all of it. */
-struct sim_memory_limits sim_memory_limits(const struct sim *sim)
-{
-	const uint64_t reserved = 3ULL << 29; /* AMDGPU_RESERVE_MEM_LIMIT */
-	uint64_t mem = sim->memory, system = mem - (mem >> 6);
-
-	if (sim->kfd_minor < KFD_LINUX_6_12)
-		return (struct sim_memory_limits){ mem - (mem >> 4), (mem >> 1) - (mem >> 3) };
-	return (struct sim_memory_limits){
-		system < 2 * reserved ? system >> 1 : system - reserved,
-		mem >> 1,
-	};
-}
-
-static bool fits_in_system(const struct sim *sim, uint64_t size, bool ttm)
-{
-	struct sim_memory_limits limits = sim_memory_limits(sim);
-
-	return size <= limits.system && sim->system_used <= limits.system - size &&
-	       (!ttm || (size <= limits.ttm && sim->ttm_used <= limits.ttm - size));
 }
 
 static void buffer_free(struct sim_process *process, struct sim_buffer *buffer)
@@ -230,14 +201,10 @@ static int take_place(const struct sim_call *call, struct sim_gpu *gpu, struct s
 			return -ENOMEM;
 		return sim_arena_take(call->sim, buffer->size, &buffer->place);
 	case KFD_IOC_ALLOC_MEM_FLAGS_GTT:
-		if (!fits_in_system(call->sim, buffer->size, true))
-			return -ENOMEM;
 		return sim_arena_take(call->sim, buffer->size, &buffer->place);
 	case KFD_IOC_ALLOC_MEM_FLAGS_USERPTR:
 		buffer->user = offset;
-		if (offset == 0)
-			return -EINVAL;
-		return fits_in_system(call->sim, buffer->size, false) ? 0 : -ENOMEM;
+		return offset == 0 ? -EINVAL : 0;
 	case KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL:
 		return buffer->size != SIM_SLICE ? -EINVAL
 						 : sim_slice(call->process, gpu, &buffer->place);
@@ -245,17 +212,6 @@ static int take_place(const struct sim_call *call, struct sim_gpu *gpu, struct s
 		return buffer->size != PAGE ? -EINVAL : sim_mmio(call->sim, gpu, &buffer->place);
 	default: return -EINVAL;
 	}
-}
-
-static uint64_t mmap_offset(const struct sim_call *call, const struct sim_buffer *buffer)
-{
-	uint32_t kind = kind_of(buffer->flags);
-
-	if (buffer->place == 0)
-		return buffer->user;
-	if (kind == KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP && !call->sim->places)
-		return sim_mmap_encode(SIM_MMAP_MMIO, buffer->gpu_id, 0);
-	return buffer->place;
 }
 
 static uint64_t next_handle(struct sim_process *process, uint32_t gpu_id)
@@ -296,7 +252,7 @@ int ioctl_alloc_memory(const struct sim_call *call, void *argument)
 	buffer->next = process->buffers;
 	process->buffers = buffer;
 	args->handle = buffer->handle;
-	args->mmap_offset = mmap_offset(call, buffer);
+	args->mmap_offset = buffer->place ?: buffer->user;
 	return 0;
 }
 

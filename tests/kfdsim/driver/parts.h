@@ -17,13 +17,13 @@ int sim_arena_take(struct sim *sim, uint64_t size, uint64_t *ret);
 int sim_arena_take_slice(struct sim *sim, uint64_t *ret);
 void sim_arena_put(struct sim *sim, uint64_t place, uint64_t size); /* place 0: nothing */
 
-/* ---- core.c ---- */
-struct sim_gpu *sim_known_gpu(struct sim *sim, uint32_t gpu_id); /* also when it is gone */
-
-/* ---- mmap.c ---- */
+/* Doorbells of the process on the GPU, registers of the GPU. -ENOMEM. */
 int sim_slice(struct sim_process *process, const struct sim_gpu *gpu, uint64_t *ret);
 int sim_mmio(struct sim *sim, const struct sim_gpu *gpu, uint64_t *ret);
 void sim_slices_free(struct sim_process *process);
+
+/* ---- core.c ---- */
+struct sim_gpu *sim_known_gpu(struct sim *sim, uint32_t gpu_id); /* also when it is gone */
 
 /* ---- queue.c ---- */
 
@@ -90,5 +90,5 @@ void sim_smis_free(struct sim *sim);
 /* ---- fault.c ---- */
 
 /* The errno that was asked for, negative; 0: none. */
-int sim_fault_ioctl(struct sim *sim, unsigned nr, pid_t pid);
+int sim_fault_ioctl(struct sim *sim, unsigned nr);
 void sim_faults_free(struct sim *sim);

@@ -73,8 +73,6 @@ int ioctl_alloc_queue_gws(const struct sim_call *call, void *argument)
 
 	if (!queue)
 		return -EINVAL;
-	if (queue->gpu->info.scheduler == SCHEDULER_NONE)
-		return -ENODEV;
 	if (queue->reset)
 		return -EACCES;
 	holder = sim_find_gws(call->process, queue->gpu);

@@ -14,7 +14,6 @@
 #define SECOND_DOORBELLS 512U /* KFD_QUEUE_DOORBELL_MIRROR_OFFSET: those of odd queues */
 #define QUEUE_TYPE_SDMA_BY_ENGINE 4U
 #define SDMA_ENGINE_OFFSET 88
-#define METADATA_RING_OFFSET 92
 #define ENOTSUPP_KERNEL 524 /* include/linux/errno.h; user space has no name */
 
 bool sim_queue_wanted(const struct sim_queue *queue)
@@ -23,27 +22,13 @@ bool sim_queue_wanted(const struct sim_queue *queue)
 	       !queue->reset;
 }
 
-/* A number of CREATE_QUEUE behind what the headers of Debian 12 have. */
-static uint32_t later(const struct kfd_ioctl_create_queue_args *args, size_t offset)
+/* sdma_engine_id, since Linux 6.12: behind what the headers of Debian 12 have. */
+static uint32_t engine_of(const struct kfd_ioctl_create_queue_args *args)
 {
 	uint32_t value;
 
-	memcpy(&value, (const uint8_t *)args + offset, sizeof(value));
+	memcpy(&value, (const uint8_t *)args + SDMA_ENGINE_OFFSET, sizeof(value));
 	return value;
-}
-
-/* sdma_engine_id, since Linux 6.12. */
-static uint32_t engine_of(const struct kfd_ioctl_create_queue_args *args)
-{
-	return later(args, SDMA_ENGINE_OFFSET);
-}
-
-/* metadata_ring_size, since Linux 7.2: a power of 2, or 0. */
-static bool metadata_is_wrong(const struct sim *sim, const struct kfd_ioctl_create_queue_args *args)
-{
-	uint32_t size = sim->kfd_minor < KFD_LINUX_7_2 ? 0 : later(args, METADATA_RING_OFFSET);
-
-	return (size & (size - 1)) != 0;
 }
 
 /* ---- what the driver checks before it looks for anything ---- */
@@ -84,8 +69,6 @@ static int check_create(const struct sim *sim, const struct kfd_ioctl_create_que
 
 	if (r < 0)
 		return r;
-	if (metadata_is_wrong(sim, args))
-		return -EINVAL;
 	if (!user_address(args->read_pointer_address, sizeof(uint32_t)) ||
 	    !user_address(args->write_pointer_address, sizeof(uint32_t)) ||
 	    !user_address(args->eop_buffer_address, sizeof(uint32_t)) ||
@@ -97,28 +80,13 @@ static int check_create(const struct sim *sim, const struct kfd_ioctl_create_que
 /* ---- room for one more ---- */
 
 /* Made so far on a GPU, active or not, by all processes. */
-struct made {
-	unsigned all, compute, sdma, sdma_xgmi, processes;
-};
-
-static struct made count_made(const struct sim_gpu *gpu)
+static unsigned count_made(const struct sim_gpu *gpu)
 {
-	struct made made = { 0 };
+	unsigned n = 0;
 
-	for (struct sim_process *process = gpu->sim->processes; process; process = process->next) {
-		unsigned before = made.all;
-
-		for (struct sim_queue *queue = process->queues; queue; queue = queue->next) {
-			if (queue->gpu != gpu)
-				continue;
-			made.all++;
-			made.compute += queue->type == SIM_COMPUTE;
-			made.sdma += queue->type == SIM_SDMA;
-			made.sdma_xgmi += queue->type == SIM_SDMA_XGMI;
-		}
-		made.processes += made.all > before;
-	}
-	return made;
+	for (struct sim_process *process = gpu->sim->processes; process; process = process->next)
+		n += sim_count_queues(process, gpu);
+	return n;
 }
 
 /* pqm_create_queue(): 127 by the scheduler's firmware, but not on gfx9.4.3 and its like. */
@@ -133,47 +101,13 @@ static unsigned process_queues_max(const struct sim_gpu *gpu)
 	}
 }
 
-/* HWS without oversubscription looks at all active queues, SDMA's too, and counts the process
- * that asks already. */
-static int check_strict(const struct sim_gpu *gpu, enum sim_queue_type type, unsigned processes)
+static int check_room(const struct sim_process *process, const struct sim_gpu *gpu)
 {
-	if (gpu->info.scheduler != SCHEDULER_HWS_STRICT || type != SIM_COMPUTE)
-		return 0;
-	if (processes >= gpu->info.process_slots ||
-	    gpu->compute_queues + gpu->sdma_queues >= gpu->info.queue_slots)
-		return -EPERM;
-	return 0;
-}
-
-/* Without a scheduler, processes have a VMID each and compute queues a slot for life. */
-static int check_static(const struct sim_gpu *gpu, enum sim_queue_type type, unsigned processes,
-			const struct made *made)
-{
-	if (gpu->info.scheduler != SCHEDULER_NONE)
-		return 0;
-	if (processes > gpu->info.process_slots)
-		return -ENOSPC;
-	return type == SIM_COMPUTE && made->compute >= gpu->info.queue_slots ? -EBUSY : 0;
-}
-
-static int check_room(const struct sim_process *process, const struct sim_gpu *gpu,
-		      enum sim_queue_type type)
-{
-	unsigned own = sim_count_queues(process, gpu);
-	struct made made = count_made(gpu);
-	unsigned processes = made.processes + (own == 0);
-	int r;
-
-	if (own >= process_queues_max(gpu))
+	if (sim_count_queues(process, gpu) >= process_queues_max(gpu))
 		return -ENOSPC;
 	if (process->n_queues >= SIM_QUEUES_MAX)
 		return -ENOMEM;
-	r = check_strict(gpu, type, processes);
-	if (r < 0)
-		return r;
-	if (made.all >= DEVICE_QUEUES_MAX)
-		return -EPERM;
-	return check_static(gpu, type, processes, &made);
+	return count_made(gpu) >= DEVICE_QUEUES_MAX ? -EPERM : 0;
 }
 
 /* One by its engine is of the pool that the engine is of: those for XGMI come last. */
@@ -364,11 +298,7 @@ static int start(struct sim_queue *queue, uint64_t now_ns)
 
 static uint64_t doorbell_offset(const struct sim_queue *queue)
 {
-	uint64_t offset = 8ULL * queue->doorbell;
-
-	if (queue->process->sim->places)
-		return queue->process->slices[queue->gpu->index] + offset;
-	return sim_mmap_encode(SIM_MMAP_DOORBELL, queue->gpu->info.kfd_gpu_id, offset);
+	return queue->process->slices[queue->gpu->index] + 8ULL * queue->doorbell;
 }
 
 /* What the driver asks before it makes a queue, in its order. */
@@ -392,7 +322,7 @@ static int admit(const struct sim_call *call, struct kfd_ioctl_create_queue_args
 		return -EINVAL;
 	r = sim_slice(call->process, gpu, &slice);
 	r = r < 0 ? r : sim_queue_check_buffers(call->process, gpu, args);
-	r = r < 0 ? r : check_room(call->process, gpu, type_of(gpu, args));
+	r = r < 0 ? r : check_room(call->process, gpu);
 	return r < 0 ? r : find_sdma(gpu, args, ret_sdma);
 }
 
@@ -474,10 +404,6 @@ int sim_queues_evict(struct sim_process *process, bool evicted, uint64_t now_ns)
 {
 	int r = 0;
 
-	if (evicted)
-		process->evicted_at = now_ns;
-	else
-		process->evicted_ns += now_ns - process->evicted_at;
 	process->evicted = evicted;
 	for (struct sim_queue *queue = process->queues; queue && r == 0; queue = queue->next)
 		if (queue->active != sim_queue_wanted(queue))

@@ -63,7 +63,8 @@ struct sim_world {
 	uint64_t (*now)(void *userdata);
 
 	/* What stands for VRAM, GTT and doorbell pages: one sparse piece of memory that the front
-	 * end lets clients map. Offset 0 is never given out. */
+	 * end lets clients map. Offset 0 is never given out. Answers have offsets in it for mmap(): /dev/kfd is a
+	 * regular file here, which cannot take the driver's own with a type and a GPU in bits 63:46. */
 	uint8_t *arena;
 	uint64_t arena_size; /* at least 1 MiB; the front end has 4 TiB */
 
@@ -164,25 +165,3 @@ void sim_cancel(struct sim *sim, uint64_t request);
  * lives), small while there are doorbells to watch.
  */
 uint64_t sim_work(struct sim *sim, uint64_t now_ns);
-
-/* ---- offsets for mmap ------------------------------------------------------------------------ */
-
-/*
- * As kfd_priv.h encodes them: bits 63:62 type, 61:46 gpu_id, below that the byte offset.
- * CREATE_QUEUE and ALLOC_MEMORY answer with them where the driver does.
- */
-enum sim_mmap { SIM_MMAP_MMIO, SIM_MMAP_RESERVED, SIM_MMAP_EVENTS, SIM_MMAP_DOORBELL };
-
-uint64_t sim_mmap_encode(enum sim_mmap type, uint32_t gpu_id, uint64_t offset);
-void sim_mmap_decode(uint64_t encoded, enum sim_mmap *type, uint32_t *gpu_id, uint64_t *offset);
-
-/*
- * Where in the arena an encoded offset of a process lies; -EINVAL: no such type, an unknown
- * gpu_id, or past the end of what there is. The front ends serve /dev/kfd as a regular file, whose
- * mmap cannot carry bits 63:46: they hand this place to the client in the encoded one's stead.
- */
-int sim_mmap_place(struct sim *sim, struct sim_process *process, uint64_t encoded,
-		   uint64_t *ret_place);
-
-/* With it set, sim_ioctl() answers with such places instead of encoded offsets. */
-void sim_set_places(struct sim *sim, bool places);

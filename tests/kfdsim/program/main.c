@@ -95,7 +95,6 @@ static int make_sim(struct front *front, const struct options *options)
 		fprintf(stderr, "kfdsim: %s: %s\n", FRONT_SYSFS, strerror(-r));
 		return r;
 	}
-	sim_set_places(front->sim, true);
 	return 0;
 }
 

@@ -132,11 +132,7 @@ static void ring(struct fuzz *fuzz)
 
 	if (!process->queues)
 		return;
-	CHECK(sim_mmap_place(fuzz->rig.sim, process,
-			     sim_mmap_encode(SIM_MMAP_DOORBELL,
-					     process->queues->gpu->info.kfd_gpu_id,
-					     8ULL * process->queues->doorbell),
-			     &place) == 0);
+	place = process->slices[process->queues->gpu->index] + 8ULL * process->queues->doorbell;
 	memcpy(fuzz->rig.world.arena + place, &value, sizeof(value));
 }
 

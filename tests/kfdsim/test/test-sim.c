@@ -8,7 +8,6 @@
 
 #include "check.h"
 #include "kfdsim/test/sim-rig.h"
-#include "seed.h"
 
 #define PID 100
 #define AQL KFD_IOC_QUEUE_TYPE_COMPUTE_AQL
@@ -36,23 +35,6 @@ TEST_WITH(short_arguments_are_padded_with_zeros_and_not_overrun, struct sim_rig 
 	CHECK(rig_call(rig, process, _IOC(_IOC_READ, 'K', 1, 0), NULL, 0) == 0);
 	CHECK(rig_call(rig, process, AMDKFD_IOC_GET_VERSION, argument, sizeof(argument)) == 0);
 	CHECK(argument[4] == 11);
-}
-
-TEST(mmap_offsets_decode_to_what_was_encoded)
-{
-	unsigned seed = seed_nth(SEED_OF_RUN("SEED"), 0);
-
-	for (unsigned i = 0; i < 100000; i++) {
-		uint64_t high = (unsigned)rand_r(&seed), offset_back;
-		uint64_t offset = (high << 20 ^ (unsigned)rand_r(&seed)) & ((1ULL << 46) - 1);
-		enum sim_mmap type = (enum sim_mmap)(rand_r(&seed) & 3), type_back;
-		uint32_t gpu_id = (uint32_t)rand_r(&seed) & 0xffff, gpu_back;
-		uint64_t encoded = sim_mmap_encode(type, gpu_id, offset);
-
-		sim_mmap_decode(encoded, &type_back, &gpu_back, &offset_back);
-		CHECK(type_back == type && gpu_back == gpu_id && offset_back == offset);
-	}
-	CHECK(sim_mmap_encode(SIM_MMAP_DOORBELL, 0x1234, 8) == 0xc48d000000000008);
 }
 
 /* ---- Linux 7.2: kfd_ioctl_create_process() ---- */

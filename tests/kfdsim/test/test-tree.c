@@ -90,22 +90,13 @@ FIXTURE(struct grove, grove, grow(grove), fell(grove));
 
 TEST_WITH(process_directory_appears_at_open, struct grove *grove)
 {
-	struct sim_process *process;
-
-	process = rig_process(grove->sim, 4711);
+	rig_process(grove->sim, 4711);
 	CHECK(strcmp(list(grove, "kfd/proc"), "4711/ ") == 0);
 	CHECK(strcmp(list(grove, "kfd/proc/4711"),
-		     "pasid queues/ vram_4096 sdma_4096 stats_4096/ vram_4353 sdma_4353 "
-		     "stats_4353/ vram_4610 sdma_4610 stats_4610/ ") == 0);
+		     "pasid queues/ vram_4096 vram_4353 vram_4610 ") == 0);
 	CHECK(strcmp(list(grove, "kfd/proc/4711/queues"), "") == 0);
 	CHECK(strcmp(text(grove, "kfd/proc/4711/pasid"), "32769\n") == 0);
 	CHECK(strcmp(text(grove, "kfd/proc/4711/vram_4353"), "0\n") == 0);
-	process->sdma_usec[2] = 77;
-	CHECK(strcmp(text(grove, "kfd/proc/4711/sdma_4610"), "77\n") == 0);
-	CHECK(strcmp(list(grove, "kfd/proc/4711/stats_4096"), "evicted_ms cu_occupancy ") == 0);
-	CHECK(strcmp(list(grove, "kfd/proc/4711/stats_4353"), "evicted_ms ") == 0); /* gfx10 */
-	CHECK(tree_find(grove->tree, "kfd/proc/4711/stats_4353/cu_occupancy") == TREE_NONE);
-	CHECK(strcmp(text(grove, "kfd/proc/4711/stats_4353/evicted_ms"), "0\n") == 0);
 }
 
 TEST_WITH(a_context_has_a_directory_in_that_of_its_process, struct grove *grove)
@@ -150,23 +141,6 @@ TEST_WITH(files_of_queues_have_no_newline, struct grove *grove)
 	CHECK(strcmp(text(grove, "kfd/proc/1/queues/1/gpuid"), "4353") == 0);
 	CHECK(strcmp(text(grove, "kfd/proc/1/queues/1/size"), "8589934592") == 0);
 	CHECK(strcmp(text(grove, "kfd/proc/1/queues/1/type"), "4") == 0);
-}
-
-TEST_WITH(occupancy_is_the_cus_that_a_running_dispatch_may_be_on, struct grove *grove)
-{
-	struct sim_queue *queue, *other;
-
-	queue = rig_queue(rig_process(grove->sim, 1), 0);
-	CHECK(strcmp(text(grove, "kfd/proc/1/stats_4096/cu_occupancy"), "0\n") == 0);
-	queue->dispatched = true;
-	CHECK(strcmp(text(grove, "kfd/proc/1/stats_4096/cu_occupancy"), "6\n") == 0);
-	rig_mask(queue, 1, 0x3U);
-	sim_mask_map(queue);
-	other = rig_queue(queue->process, 0);
-	other->dispatched = true;
-	rig_mask(other, 1, 0x6U);
-	sim_mask_map(other);
-	CHECK(strcmp(text(grove, "kfd/proc/1/stats_4096/cu_occupancy"), "3\n") == 0);
 }
 
 TEST_WITH(removed_gpu_loses_its_node_and_links, struct grove *grove)

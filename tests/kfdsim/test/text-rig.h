@@ -3,7 +3,6 @@
 
 /* A driver's state made by hand, for what maps, prints and records it. */
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,18 +105,6 @@ static inline struct sim_queue *rig_queue(struct sim_process *process, unsigned 
 	process->queues = queue;
 	process->n_queues++;
 	return queue;
-}
-
-static inline void rig_mask(struct sim_queue *queue, unsigned words, ...)
-{
-	va_list ap;
-
-	va_start(ap, words);
-	for (unsigned i = 0; i < words; i++)
-		queue->mask[i] = va_arg(ap, uint32_t);
-	va_end(ap);
-	queue->mask_bits = 32 * words;
-	queue->mask_changes++;
 }
 
 static inline void rig_queue_gone(struct sim_queue *queue)

@@ -5,8 +5,8 @@
 #include "kfdsim/text/text.h"
 
 /*
- * /sys/kernel/debug/kfd/{mqds,hqds,mem_limit} as pqm_debugfs_mqds(), dqm_debugfs_hqds(),
- * kfd_debugfs_hqds_by_device() and kfd_debugfs_kfd_mem_limits() print them (Linux 6.12).
+ * /sys/kernel/debug/kfd/{mqds,hqds} as pqm_debugfs_mqds(), dqm_debugfs_hqds() and
+ * kfd_debugfs_hqds_by_device() print them (Linux 6.12).
  */
 
 #define HQD_REGISTERS 56U /* CP_MQD_BASE_ADDR to CP_HQD_PQ_WPTR_HI */
@@ -253,22 +253,12 @@ void debugfs_hqds(const struct sim *sim, const struct topology *topology, FILE *
 
 		if (gpu->gone)
 			continue;
-		fprintf(out, "Node %u, gpu_id %x:\n",
-			topology_node(topology, sim, gpu->info.kfd_gpu_id), gpu->info.kfd_gpu_id);
+		fprintf(out, "Node %u, gpu_id %x:\n", topology_node(topology, gpu->info.kfd_gpu_id),
+			gpu->info.kfd_gpu_id);
 		for (unsigned xcc = 0; xcc < gpu->info.geometry.xccs; xcc++) {
 			print_hiq(gpu, xcc, out);
 			print_slots(gpu, xcc, out);
 		}
 		print_sdma_rings(gpu, sim, out);
 	}
-}
-
-void debugfs_mem_limit(const struct sim *sim, FILE *out)
-{
-	struct sim_memory_limits limits = sim_memory_limits(sim);
-
-	fprintf(out, "System mem used %" PRIu64 "M out of %" PRIu64 "M\n", sim->system_used >> 20,
-		limits.system >> 20);
-	fprintf(out, "TTM mem used %" PRIu64 "M out of %" PRIu64 "M\n", sim->ttm_used >> 20,
-		limits.ttm >> 20);
 }

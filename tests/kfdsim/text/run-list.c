@@ -94,8 +94,8 @@ void debugfs_rls(const struct sim *sim, const struct topology *topology, FILE *o
 
 		if (gpu->gone)
 			continue;
-		fprintf(out, "Node %u, gpu_id %x:\n",
-			topology_node(topology, sim, gpu->info.kfd_gpu_id), gpu->info.kfd_gpu_id);
+		fprintf(out, "Node %u, gpu_id %x:\n", topology_node(topology, gpu->info.kfd_gpu_id),
+			gpu->info.kfd_gpu_id);
 		if (gpu->info.scheduler == SCHEDULER_MES) {
 			fprintf(out, "  No active runlist\n");
 			continue;

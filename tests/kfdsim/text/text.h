@@ -34,7 +34,6 @@ struct topology; /* below */
 /* ---- debugfs.c, run-list.c: nodes are numbered as the topology has them ---- */
 void debugfs_mqds(const struct sim *sim, FILE *out);
 void debugfs_hqds(const struct sim *sim, const struct topology *topology, FILE *out);
-void debugfs_mem_limit(const struct sim *sim, FILE *out);
 void debugfs_rls(const struct sim *sim, const struct topology *topology, FILE *out);
 
 /* seq_hex_dump() as kfd_debugfs.c calls it: 8 words a line behind their offset. */
@@ -48,13 +47,9 @@ int state_print(const struct sim *sim, FILE *out);
 /* ---- dispatches.c: debug/kfdsim/dispatches ---- */
 void dispatches_print(const struct sim *sim, FILE *out);
 
-/* ---- tree-drm.c, tree-proc.c, tree-topology.c: paths below theirs, "" for themselves ---- */
+/* ---- tree-proc.c, tree-topology.c: paths below theirs, "" for themselves ---- */
 
 typedef int tree_each_t(const char *name, enum tree_kind kind, void *userdata);
-
-enum tree_kind drm_find(const struct sim *sim, const char *path);
-int drm_each(const struct sim *sim, const char *path, tree_each_t *each, void *userdata);
-int drm_print(const struct sim *sim, const char *path, FILE *out); /* -ENOENT */
 
 enum tree_kind proc_find(const struct sim *sim, const char *path);
 int proc_each(const struct sim *sim, const char *path, tree_each_t *each, void *userdata);
@@ -62,10 +57,9 @@ int proc_print(const struct sim *sim, const char *path, FILE *out); /* -ENOENT *
 
 int topology_new(const char *path, struct topology **ret);
 struct topology *topology_free(struct topology *topology);
-enum tree_kind topology_find(const struct topology *topology, const struct sim *sim,
-			     const char *path);
-int topology_each(const struct topology *topology, const struct sim *sim, const char *path,
-		  tree_each_t *each, void *userdata);
-unsigned topology_node(const struct topology *topology, const struct sim *sim, uint32_t gpu_id);
-int topology_print(const struct topology *topology, const struct sim *sim, const char *path,
-		   FILE *out);
+int topology_update(struct topology *topology, const struct sim *sim); /* after a GPU has gone */
+enum tree_kind topology_find(const struct topology *topology, const char *path);
+int topology_each(const struct topology *topology, const char *path, tree_each_t *each,
+		  void *userdata);
+unsigned topology_node(const struct topology *topology, uint32_t gpu_id);
+int topology_print(const struct topology *topology, const char *path, FILE *out);

@@ -8,13 +8,14 @@
 #include "kfdsim/text/text.h"
 
 /*
- * kfd/proc as kfd_procfs_show(), kfd_procfs_queue_show() and kfd_procfs_stats_show() in
- * kfd_process.c have it (Linux 6.12): a directory from open("/dev/kfd") until the process is
- * torn down. What is in queues/ has no newline at its end, the rest has. Since Linux 7.2, secondary
+ * kfd/proc as kfd_procfs_show() and kfd_procfs_queue_show() in kfd_process.c have it (Linux 6.12): a
+ * directory from open("/dev/kfd") until the process is torn down. sdma_* and stats_* are left out: nothing
+ * here reads them. What is in queues/ has no newline at its end, the rest has. Since Linux 7.2, secondary
  * contexts of a process have a directory context_N each in that of the process.
  */
 
 #define CONTEXT "context_"
+#define VRAM_OF "vram_"
 #define ALLOC_VRAM 1U /* KFD_IOC_ALLOC_MEM_FLAGS_VRAM */
 
 enum file {
@@ -22,12 +23,8 @@ enum file {
 	DIRECTORY_PROCESS,
 	DIRECTORY_QUEUES,
 	DIRECTORY_QUEUE,
-	DIRECTORY_STATS,
 	PASID,
 	VRAM,
-	SDMA,
-	EVICTED,
-	OCCUPANCY,
 	QUEUE_GPU,
 	QUEUE_SIZE,
 	QUEUE_TYPE,
@@ -107,12 +104,6 @@ static const struct sim_gpu *find_gpu(const struct sim_process *process, const c
 	return NULL;
 }
 
-/* gfx9 alone can tell (get_cu_occupancy in amdgpu_amdkfd_gfx_v9.c and its variants). */
-static bool has_occupancy(const struct sim_gpu *gpu)
-{
-	return gpu->info.gfx_target >= 90000 && gpu->info.gfx_target < 100000;
-}
-
 static int find_queue_file(const char *path, struct place *place)
 {
 	char name[32];
@@ -134,31 +125,6 @@ static int find_queue_file(const char *path, struct place *place)
 		      : strcmp(path, "type") == 0  ? QUEUE_TYPE
 						   : DIRECTORY_ALL;
 	return place->file == DIRECTORY_ALL ? -ENOENT : 0;
-}
-
-static int find_gpu_file(const char *name, const char *path, struct place *place)
-{
-	static const struct {
-		const char *prefix, *rest;
-		enum file file;
-	} files[] = { { "vram_", "", VRAM },
-		      { "sdma_", "", SDMA },
-		      { "stats_", "", DIRECTORY_STATS },
-		      { "stats_", "evicted_ms", EVICTED },
-		      { "stats_", "cu_occupancy", OCCUPANCY } };
-
-	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-		size_t length = strlen(files[i].prefix);
-
-		if (strncmp(name, files[i].prefix, length) != 0 || strcmp(path, files[i].rest) != 0)
-			continue;
-		place->file = files[i].file;
-		place->gpu = find_gpu(place->process, name + length);
-		if (!place->gpu || (place->file == OCCUPANCY && !has_occupancy(place->gpu)))
-			return -ENOENT;
-		return 0;
-	}
-	return -ENOENT;
 }
 
 static int find_place(const struct sim *sim, const char *path, struct place *ret)
@@ -191,11 +157,12 @@ static int find_place(const struct sim *sim, const char *path, struct place *ret
 	}
 	if (strcmp(name, "queues") == 0)
 		return find_queue_file(path, ret);
-	if (strcmp(name, "pasid") == 0 && !*path) {
-		ret->file = PASID;
-		return 0;
-	}
-	return find_gpu_file(name, path, ret);
+	if (*path)
+		return -ENOENT;
+	ret->file = strcmp(name, "pasid") == 0 ? PASID : VRAM;
+	if (ret->file == VRAM && strncmp(name, VRAM_OF, strlen(VRAM_OF)) == 0)
+		ret->gpu = find_gpu(ret->process, name + strlen(VRAM_OF));
+	return ret->file == VRAM && !ret->gpu ? -ENOENT : 0;
 }
 
 enum tree_kind proc_find(const struct sim *sim, const char *path)
@@ -204,7 +171,7 @@ enum tree_kind proc_find(const struct sim *sim, const char *path)
 
 	if (find_place(sim, path, &place) < 0)
 		return TREE_NONE;
-	return place.file <= DIRECTORY_STATS ? TREE_DIRECTORY : TREE_TEXT;
+	return place.file <= DIRECTORY_QUEUE ? TREE_DIRECTORY : TREE_TEXT;
 }
 
 static int each_process(const struct sim *sim, tree_each_t *each, void *userdata)
@@ -240,21 +207,16 @@ static int each_context(const struct sim_process *process, tree_each_t *each, vo
 
 static int each_gpu_file(const struct sim_process *process, tree_each_t *each, void *userdata)
 {
-	static const struct {
-		const char *prefix;
-		enum tree_kind kind;
-	} files[] = { { "vram", TREE_TEXT }, { "sdma", TREE_TEXT }, { "stats", TREE_DIRECTORY } };
 	char name[32];
 	int r = 0;
 
-	for (size_t i = 0; i < process->sim->n_gpus; i++) {
+	for (size_t i = 0; i < process->sim->n_gpus && r >= 0; i++) {
 		const struct sim_gpu *gpu = &process->sim->gpus[i];
 
-		for (size_t k = 0; k < ARRAY_SIZE(files) && tells_of(process, gpu) && r >= 0; k++) {
-			snprintf(name, sizeof(name), "%s_%u", files[k].prefix,
-				 gpu->info.kfd_gpu_id);
-			r = each(name, files[k].kind, userdata);
-		}
+		if (!tells_of(process, gpu))
+			continue;
+		snprintf(name, sizeof(name), VRAM_OF "%u", gpu->info.kfd_gpu_id);
+		r = each(name, TREE_TEXT, userdata);
 	}
 	return r;
 }
@@ -271,20 +233,9 @@ static int each_queue(const struct sim_process *process, tree_each_t *each, void
 	return r < 0 ? r : 0;
 }
 
-static int each_name(const char *const *names, tree_each_t *each, void *userdata)
-{
-	int r = 0;
-
-	for (; *names && r >= 0; names++)
-		r = each(*names, TREE_TEXT, userdata);
-	return r < 0 ? r : 0;
-}
-
 int proc_each(const struct sim *sim, const char *path, tree_each_t *each, void *userdata)
 {
-	static const char *const queue_names[] = { "gpuid", "size", "type", NULL };
-	static const char *const stats[] = { "evicted_ms", "cu_occupancy", NULL };
-	static const char *const stats_without[] = { "evicted_ms", NULL };
+	static const char *const names[] = { "gpuid", "size", "type" };
 	struct place place;
 	int r;
 
@@ -300,9 +251,10 @@ int proc_each(const struct sim *sim, const char *path, tree_each_t *each, void *
 		r = r < 0 ? r : each_context(place.process, each, userdata);
 		return r < 0 ? r : 0;
 	case DIRECTORY_QUEUES: return each_queue(place.process, each, userdata);
-	case DIRECTORY_QUEUE: return each_name(queue_names, each, userdata);
-	case DIRECTORY_STATS:
-		return each_name(has_occupancy(place.gpu) ? stats : stats_without, each, userdata);
+	case DIRECTORY_QUEUE:
+		for (size_t i = 0; i < ARRAY_SIZE(names) && r >= 0; i++)
+			r = each(names[i], TREE_TEXT, userdata);
+		return r < 0 ? r : 0;
 	default: return -ENOTDIR;
 	}
 }
@@ -315,34 +267,6 @@ static uint64_t vram(const struct place *place)
 		if (b->gpu_id == place->gpu->info.kfd_gpu_id && b->flags & ALLOC_VRAM)
 			bytes += b->size;
 	return bytes;
-}
-
-/* An engine's word: where the process's dispatches that run may be. */
-static uint32_t busy(const struct place *place, unsigned xcc, unsigned engine)
-{
-	uint32_t word = 0;
-
-	for (const struct sim_queue *q = place->process->queues; q; q = q->next)
-		if (q->gpu == place->gpu && q->dispatched)
-			word |= q->engines[xcc][engine];
-	return word;
-}
-
-/* CUs that a dispatch which runs may be on: full ones, as the driver's figure counts waves. */
-static unsigned occupancy(const struct place *place)
-{
-	const struct geometry *geometry = &place->gpu->info.geometry;
-	unsigned cus = 0;
-
-	for (unsigned xcc = 0; xcc < geometry->xccs; xcc++)
-		for (unsigned engine = 0; engine < geometry->engines; engine++)
-			for (unsigned array = 0; array < geometry->arrays; array++) {
-				uint32_t word = busy(place, xcc, engine) >> 16 * array;
-
-				word &= (1U << geometry->active[xcc][engine][array]) - 1;
-				cus += (unsigned)__builtin_popcount(word);
-			}
-	return cus;
 }
 
 int proc_print(const struct sim *sim, const char *path, FILE *out)
@@ -358,11 +282,6 @@ int proc_print(const struct sim *sim, const char *path, FILE *out)
 		fprintf(out, "%u\n", sim->kfd_minor < KFD_LINUX_7_2 ? mqd_pasid(place.process) : 0);
 		return 0;
 	case VRAM: fprintf(out, "%" PRIu64 "\n", vram(&place)); return 0;
-	case SDMA:
-		fprintf(out, "%" PRIu64 "\n", place.process->sdma_usec[place.gpu->index]);
-		return 0;
-	case EVICTED: fprintf(out, "%" PRIu64 "\n", place.process->evicted_ns / 1000000U); return 0;
-	case OCCUPANCY: fprintf(out, "%u\n", occupancy(&place)); return 0;
 	case QUEUE_GPU: fprintf(out, "%u", place.queue->gpu->info.kfd_gpu_id); return 0;
 	case QUEUE_SIZE: fprintf(out, "%" PRIu64, place.queue->ring_size); return 0;
 	case QUEUE_TYPE: fprintf(out, "%d", (int)place.queue->type); return 0;

@@ -5,11 +5,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "scratch.h"
 #include "util/base.h"
 #include "kfdsim/text/text.h"
 
 /*
- * kfd/topology: the files of a directory as they are, until a GPU goes. Then its node does, too:
+ * kfd/topology: a directory of files. When a GPU goes, its node does, too:
  * kfd_topology_remove_device() and kfd_topology_update_sysfs() in kfd_topology.c number the
  * nodes anew, take out the links to it, and count generation_id up.
  */
@@ -21,32 +22,10 @@ struct topology {
 	char path[4096];
 	uint32_t gpu_ids[NODES]; /* of each node; 0: the processors' */
 	size_t n;
+	uint64_t generation; /* of the driver, which the directory shows */
 };
 
-/* Where something lies in the directory, from where it is shown. */
-struct source {
-	char path[4608];
-	int node;   /* number there; -1: above the nodes */
-	bool links; /* io_links of the node, or something in there */
-	bool link;  /* one of the links, or something in it */
-};
-
-/* The whole number at the start of text, and what follows it in *ret_rest. */
-static int number(const char *text, unsigned *ret, const char **ret_rest)
-{
-	unsigned long value;
-	char *end;
-
-	if (*text < '0' || *text > '9' || (*text == '0' && text[1] != '\0' && text[1] != '/'))
-		return -ENOENT;
-	errno = 0;
-	value = strtoul(text, &end, 10);
-	if (errno != 0 || value > INT32_MAX || (*end != '\0' && *end != '/'))
-		return -ENOENT;
-	*ret = (unsigned)value;
-	*ret_rest = end;
-	return 0;
-}
+/* ---- files --------------------------------------------------------------------------------- */
 
 static int read_text(const char *path, char text[TEXT])
 {
@@ -61,33 +40,136 @@ static int read_text(const char *path, char text[TEXT])
 	return (int)size;
 }
 
+static bool is_line(const char *line, const char *key)
+{
+	size_t length = strlen(key);
+
+	return strncmp(line, key, length) == 0 && (length == 0 || line[length] == ' ');
+}
+
 /* The number on the line of a properties file; with key "" the file's only number. */
-static int property(const char *path, const char *key, unsigned long *ret)
+static int get_number(const char *path, const char *key, unsigned long *ret)
 {
 	_cleanup_(freep) char *text = malloc(TEXT);
-	size_t length = strlen(key);
 	int r = text ? read_text(path, text) : -ENOMEM;
 
 	if (r < 0)
 		return r;
 	for (char *line = text; line; line = strchr(line, '\n')) {
 		line += *line == '\n';
-		if (strncmp(line, key, length) != 0 || (length > 0 && line[length] != ' '))
+		if (!is_line(line, key))
 			continue;
-		*ret = strtoul(line + length, NULL, 10);
+		*ret = strtoul(line + strlen(key), NULL, 10);
 		return 0;
 	}
 	return -ENODATA;
 }
 
-static enum tree_kind kind_of(const char *path)
+static int set_number(const char *path, const char *key, unsigned long value)
 {
-	struct stat st;
+	_cleanup_(freep) char *text = malloc(TEXT);
+	int r = text ? read_text(path, text) : -ENOMEM;
+	char *rest = text;
+	FILE *stream;
 
-	if (stat(path, &st) < 0)
-		return TREE_NONE;
-	return S_ISDIR(st.st_mode) ? TREE_DIRECTORY : S_ISREG(st.st_mode) ? TREE_TEXT : TREE_NONE;
+	if (r < 0)
+		return r;
+	stream = fopen(path, "we");
+	if (!stream)
+		return -errno;
+	while (rest && *rest) {
+		const char *line = strsep(&rest, "\n");
+
+		if (is_line(line, key))
+			fprintf(stream, *key ? "%s %lu\n" : "%s%lu\n", key, value);
+		else
+			fprintf(stream, "%s\n", line);
+	}
+	return fclose(stream) != 0 ? -EIO : 0;
 }
+
+/* ---- a GPU goes ---------------------------------------------------------------------------- */
+
+static bool gpu_gone(const struct sim *sim, uint32_t gpu_id)
+{
+	for (size_t i = 0; gpu_id != 0 && i < sim->n_gpus; i++)
+		if (sim->gpus[i].gone && sim->gpus[i].info.kfd_gpu_id == gpu_id)
+			return true;
+	return false;
+}
+
+/* The links of a node without those to nodes that have gone: now[] has what nodes were numbered before, -1 for
+ * those. Links are numbered from 0 on without gaps. */
+static int renumber_links(const struct topology *topology, unsigned node, const int now[NODES])
+{
+	char links[4608], from[5120], to[5120], file[5200];
+	unsigned left = 0;
+	int r = 0;
+
+	snprintf(links, sizeof(links), "%s/nodes/%u/io_links", topology->path, node);
+	for (unsigned i = 0; r == 0 && i < NODES; i++) {
+		unsigned long other;
+
+		snprintf(from, sizeof(from), "%s/%u", links, i);
+		snprintf(file, sizeof(file), "%s/properties", from);
+		if (get_number(file, "node_to", &other) < 0)
+			break;
+		if (other >= NODES || now[other] < 0) {
+			r = scratch_remove(from);
+			continue;
+		}
+		snprintf(to, sizeof(to), "%s/%u", links, left++);
+		r = set_number(file, "node_from", node);
+		r = r < 0 ? r : set_number(file, "node_to", (unsigned long)now[other]);
+		if (r == 0 && strcmp(from, to) != 0 && rename(from, to) < 0)
+			r = -errno;
+	}
+	snprintf(file, sizeof(file), "%s/nodes/%u/properties", topology->path, node);
+	return r < 0 ? r : set_number(file, "io_links_count", left);
+}
+
+static int remove_nodes(struct topology *topology, const struct sim *sim, int now[NODES])
+{
+	char from[4608], to[4608];
+	unsigned left = 0;
+
+	for (unsigned i = 0; i < topology->n; i++) {
+		snprintf(from, sizeof(from), "%s/nodes/%u", topology->path, i);
+		now[i] = gpu_gone(sim, topology->gpu_ids[i]) ? -1 : (int)left;
+		if (now[i] < 0) {
+			if (scratch_remove(from) < 0)
+				return -errno;
+			continue;
+		}
+		snprintf(to, sizeof(to), "%s/nodes/%u", topology->path, left);
+		if (left < i && rename(from, to) < 0)
+			return -errno;
+		topology->gpu_ids[left++] = topology->gpu_ids[i];
+	}
+	topology->n = left;
+	return 0;
+}
+
+int topology_update(struct topology *topology, const struct sim *sim)
+{
+	int now[NODES], r;
+	char file[4608];
+
+	if (topology->generation == sim->topology_generation)
+		return 0;
+	for (unsigned i = 0; i < NODES; i++)
+		now[i] = -1;
+	r = remove_nodes(topology, sim, now);
+	for (unsigned i = 0; r == 0 && i < topology->n; i++)
+		r = renumber_links(topology, i, now);
+	snprintf(file, sizeof(file), "%s/generation_id", topology->path);
+	r = r < 0 ? r : set_number(file, "", sim->topology_generation);
+	if (r == 0)
+		topology->generation = sim->topology_generation;
+	return r;
+}
+
+/* ---- what there is ------------------------------------------------------------------------- */
 
 int topology_new(const char *path, struct topology **ret)
 {
@@ -102,12 +184,13 @@ int topology_new(const char *path, struct topology **ret)
 		return -ENAMETOOLONG;
 	while (topology->n < NODES) {
 		snprintf(file, sizeof(file), "%s/nodes/%zu/gpu_id", topology->path, topology->n);
-		if (property(file, "", &gpu_id) < 0)
+		if (get_number(file, "", &gpu_id) < 0)
 			break;
 		topology->gpu_ids[topology->n++] = (uint32_t)gpu_id;
 	}
 	if (topology->n == 0)
 		return -ENOENT;
+	topology->generation = 1;
 	*ret = TAKE_PTR(topology);
 	return 0;
 }
@@ -118,235 +201,76 @@ struct topology *topology_free(struct topology *topology)
 	return NULL;
 }
 
-static bool gpu_gone(const struct sim *sim, uint32_t gpu_id)
-{
-	for (size_t i = 0; gpu_id != 0 && i < sim->n_gpus; i++)
-		if (sim->gpus[i].gone && sim->gpus[i].info.kfd_gpu_id == gpu_id)
-			return true;
-	return false;
-}
-
-static bool any_gone(const struct sim *sim)
-{
-	for (size_t i = 0; i < sim->n_gpus; i++)
-		if (sim->gpus[i].gone)
-			return true;
-	return false;
-}
-
-/* The shown number of a node of the directory, -1 if it is not shown; and the way back. */
-static int shown_of(const struct topology *topology, const struct sim *sim, unsigned source)
-{
-	int shown = 0;
-
-	if (source >= topology->n || gpu_gone(sim, topology->gpu_ids[source]))
-		return -1;
-	for (unsigned i = 0; i < source; i++)
-		shown += !gpu_gone(sim, topology->gpu_ids[i]);
-	return shown;
-}
-
-static int source_of(const struct topology *topology, const struct sim *sim, unsigned shown)
-{
-	for (unsigned i = 0; i < topology->n; i++)
-		if (shown_of(topology, sim, i) == (int)shown)
-			return (int)i;
-	return -1;
-}
-
-unsigned topology_node(const struct topology *topology, const struct sim *sim, uint32_t gpu_id)
+unsigned topology_node(const struct topology *topology, uint32_t gpu_id)
 {
 	for (unsigned i = 0; i < topology->n; i++)
 		if (topology->gpu_ids[i] == gpu_id)
-			return (unsigned)shown_of(topology, sim, i);
+			return i;
 	return 0;
 }
 
-/* Number in the directory of the n-th link that is left, -1 past the last. *ret_n, if asked
- * for: how many are left. Links are numbered from 0 on without gaps. */
-static int find_link(const struct topology *topology, const struct sim *sim,
-		     const struct source *source, unsigned wanted, unsigned *ret_n)
+static enum tree_kind kind_of(const char *path)
 {
-	unsigned left = 0;
-	int found = -1;
+	struct stat st;
 
-	for (unsigned i = 0; i < NODES; i++) {
-		unsigned long to;
-		char path[4608];
-
-		snprintf(path, sizeof(path), "%s/nodes/%d/io_links/%u/properties", topology->path,
-			 source->node, i);
-		if (property(path, "node_to", &to) < 0)
-			break;
-		if (shown_of(topology, sim, (unsigned)to) < 0)
-			continue;
-		if (left++ == wanted)
-			found = (int)i;
-	}
-	if (ret_n)
-		*ret_n = left;
-	return found;
+	if (stat(path, &st) < 0)
+		return TREE_NONE;
+	return S_ISDIR(st.st_mode) ? TREE_DIRECTORY : S_ISREG(st.st_mode) ? TREE_TEXT : TREE_NONE;
 }
 
-/* path: what follows the node's directory, "io_links/0/properties". */
-static int find_in_links(const struct topology *topology, const struct sim *sim, const char *path,
-			 struct source *source)
+static int find_path(const struct topology *topology, const char *path, char ret[static 4608])
 {
-	size_t length = strlen("io_links");
-	unsigned wanted;
-	int at;
-
-	source->links = strncmp(path, "io_links", length) == 0 &&
-			(path[length] == '\0' || path[length] == '/');
-	if (!source->links || !path[length] || number(path + length + 1, &wanted, &path) < 0)
-		return 0;
-	at = find_link(topology, sim, source, wanted, NULL);
-	if (at < 0)
-		return -ENOENT;
-	source->link = true;
-	snprintf(source->path, sizeof(source->path), "%s/nodes/%d/io_links/%d%s", topology->path,
-		 source->node, at, path);
-	return 0;
-}
-
-static int find_source(const struct topology *topology, const struct sim *sim, const char *path,
-		       struct source *ret)
-{
-	unsigned shown;
-	const char *rest;
-
 	if (strstr(path, "..") || strlen(path) > 256)
 		return -ENOENT;
-	*ret = (struct source){ .node = -1 };
-	snprintf(ret->path, sizeof(ret->path), "%s/%s", topology->path, path);
-	if (!any_gone(sim) || strncmp(path, "nodes/", 6) != 0)
-		return 0;
-	if (number(path + 6, &shown, &rest) < 0)
-		return -ENOENT;
-	ret->node = source_of(topology, sim, shown);
-	if (ret->node < 0)
-		return -ENOENT;
-	snprintf(ret->path, sizeof(ret->path), "%s/nodes/%d%s", topology->path, ret->node, rest);
-	return *rest == '/' ? find_in_links(topology, sim, rest + 1, ret) : 0;
+	snprintf(ret, 4608, "%s/%s", topology->path, path);
+	return 0;
 }
 
-enum tree_kind topology_find(const struct topology *topology, const struct sim *sim,
-			     const char *path)
+enum tree_kind topology_find(const struct topology *topology, const char *path)
 {
-	struct source source;
+	char full[4608];
 
-	if (find_source(topology, sim, path, &source) < 0)
-		return TREE_NONE;
-	return kind_of(source.path);
+	return find_path(topology, path, full) < 0 ? TREE_NONE : kind_of(full);
 }
 
-static int each_number(unsigned n, tree_each_t *each, void *userdata)
+int topology_each(const struct topology *topology, const char *path, tree_each_t *each,
+		  void *userdata)
 {
-	char name[32];
-	int r = 0;
-
-	for (unsigned i = 0; i < n && r >= 0; i++) {
-		snprintf(name, sizeof(name), "%u", i);
-		r = each(name, TREE_DIRECTORY, userdata);
-	}
-	return r < 0 ? r : 0;
-}
-
-static int each_entry(const char *path, tree_each_t *each, void *userdata)
-{
-	char full[5120];
+	char dir[4608], full[5120];
 	struct dirent *entry;
-	DIR *dir = opendir(path);
-	int r = 0;
+	DIR *stream;
+	int r;
 
-	if (!dir)
+	r = find_path(topology, path, dir);
+	if (r < 0)
+		return r;
+	stream = opendir(dir);
+	if (!stream)
 		return -errno;
-	while (r >= 0 && (entry = readdir(dir))) {
+	while (r >= 0 && (entry = readdir(stream))) {
 		enum tree_kind kind;
 
 		if (entry->d_name[0] == '.')
 			continue;
-		snprintf(full, sizeof(full), "%s/%s", path, entry->d_name);
+		snprintf(full, sizeof(full), "%s/%s", dir, entry->d_name);
 		kind = kind_of(full);
 		if (kind != TREE_NONE)
 			r = each(entry->d_name, kind, userdata);
 	}
-	closedir(dir);
+	closedir(stream);
 	return r < 0 ? r : 0;
 }
 
-int topology_each(const struct topology *topology, const struct sim *sim, const char *path,
-		  tree_each_t *each, void *userdata)
-{
-	struct source source;
-	unsigned n = 0;
-	int r;
-
-	r = find_source(topology, sim, path, &source);
-	if (r < 0)
-		return r;
-	if (any_gone(sim) && strcmp(path, "nodes") == 0) {
-		while (source_of(topology, sim, n) >= 0)
-			n++;
-		return each_number(n, each, userdata);
-	}
-	if (source.links && !source.link) {
-		find_link(topology, sim, &source, NODES, &n);
-		return each_number(n, each, userdata);
-	}
-	return each_entry(source.path, each, userdata);
-}
-
-/* What is said of one line after a GPU has gone, or the line as it is. */
-static void print_line(const struct topology *topology, const struct sim *sim,
-		       const struct source *source, const char *line, size_t length, FILE *out)
-{
-	unsigned count;
-
-	if (source->link &&
-	    (strncmp(line, "node_from ", 10) == 0 || strncmp(line, "node_to ", 8) == 0)) {
-		size_t key = strcspn(line, " ");
-		unsigned long node = strtoul(line + key, NULL, 10);
-
-		fprintf(out, "%.*s %d\n", (int)key, line, shown_of(topology, sim, (unsigned)node));
-		return;
-	}
-	if (!source->link && strncmp(line, "io_links_count ", 15) == 0) {
-		find_link(topology, sim, source, NODES, &count);
-		fprintf(out, "io_links_count %u\n", count);
-		return;
-	}
-	fwrite(line, 1, length, out);
-}
-
-int topology_print(const struct topology *topology, const struct sim *sim, const char *path,
-		   FILE *out)
+int topology_print(const struct topology *topology, const char *path, FILE *out)
 {
 	_cleanup_(freep) char *text = malloc(TEXT);
-	struct source source;
+	char full[4608];
 	int r;
 
-	r = text ? find_source(topology, sim, path, &source) : -ENOMEM;
-	if (r == 0 && kind_of(source.path) == TREE_DIRECTORY)
-		r = -EISDIR;
-	if (r == 0)
-		r = read_text(source.path, text);
+	r = text ? find_path(topology, path, full) : -ENOMEM;
+	r = r < 0 ? r : read_text(full, text);
 	if (r < 0)
 		return r;
-	if (strcmp(path, "generation_id") == 0) {
-		fprintf(out, "%llu\n", strtoull(text, NULL, 10) + sim->topology_generation - 1ULL);
-		return 0;
-	}
-	if (source.node < 0) {
-		fwrite(text, 1, (size_t)r, out);
-		return 0;
-	}
-	for (const char *line = text; *line;) {
-		size_t length = strcspn(line, "\n");
-
-		length += line[length] == '\n';
-		print_line(topology, sim, &source, line, length, out);
-		line += length;
-	}
+	fwrite(text, 1, (size_t)r, out);
 	return 0;
 }

@@ -15,9 +15,9 @@ struct tree {
 	struct topology *topology;
 };
 
-enum maker { NOBODY, MQDS, HQDS, RLS, MEM_LIMIT, STATE, DISPATCHES };
+enum maker { NOBODY, MQDS, HQDS, RLS, STATE, DISPATCHES };
 
-/* What is always there; dev/dri, drm, kfd/topology and kfd/proc have more in them. */
+/* What is always there; dev/dri, kfd/topology and kfd/proc have more in them. */
 static const struct fixed {
 	const char *path;
 	enum tree_kind kind;
@@ -27,7 +27,6 @@ static const struct fixed {
 	{ "dev", TREE_DIRECTORY, NOBODY },
 	{ "dev/kfd", TREE_KFD, NOBODY },
 	{ "dev/dri", TREE_DIRECTORY, NOBODY },
-	{ "drm", TREE_DIRECTORY, NOBODY },
 	{ "kfd", TREE_DIRECTORY, NOBODY },
 	{ "kfd/topology", TREE_DIRECTORY, NOBODY },
 	{ "kfd/proc", TREE_DIRECTORY, NOBODY },
@@ -36,7 +35,6 @@ static const struct fixed {
 	{ "debug/kfd/mqds", TREE_TEXT, MQDS },
 	{ "debug/kfd/hqds", TREE_TEXT, HQDS },
 	{ "debug/kfd/rls", TREE_TEXT, RLS },
-	{ "debug/kfd/mem_limit", TREE_TEXT, MEM_LIMIT },
 	{ "debug/kfdsim", TREE_DIRECTORY, NOBODY },
 	{ "debug/kfdsim/state", TREE_TEXT, STATE },
 	{ "debug/kfdsim/dispatches", TREE_TEXT, DISPATCHES },
@@ -108,17 +106,16 @@ enum tree_kind tree_find(struct tree *tree, const char *path)
 	const struct fixed *found = find_fixed(path);
 	const char *rest;
 
+	if (topology_update(tree->topology, tree->sim) < 0)
+		return TREE_NONE;
 	if (found)
 		return found->kind;
 	rest = below(path, "kfd/topology");
 	if (rest)
-		return topology_find(tree->topology, tree->sim, rest);
+		return topology_find(tree->topology, rest);
 	rest = below(path, "kfd/proc");
 	if (rest)
 		return proc_find(tree->sim, rest);
-	rest = below(path, "drm");
-	if (rest)
-		return drm_find(tree->sim, rest);
 	rest = below(path, "dev/dri");
 	return rest ? find_render(tree->sim, rest) : TREE_NONE;
 }
@@ -159,13 +156,10 @@ int tree_each(struct tree *tree, const char *path, tree_each_t *each, void *user
 		return kind == TREE_NONE ? -ENOENT : -ENOTDIR;
 	rest = below(path, "kfd/topology");
 	if (rest)
-		return topology_each(tree->topology, tree->sim, rest, each, userdata);
+		return topology_each(tree->topology, rest, each, userdata);
 	rest = below(path, "kfd/proc");
 	if (rest)
 		return proc_each(tree->sim, rest, each, userdata);
-	rest = below(path, "drm");
-	if (rest)
-		return drm_each(tree->sim, rest, each, userdata);
 	if (strcmp(path, "dev/dri") == 0)
 		return each_render(tree->sim, each, userdata);
 	return each_fixed(path, each, userdata);
@@ -177,7 +171,6 @@ static int print_fixed(const struct tree *tree, enum maker maker, FILE *out)
 	case MQDS: debugfs_mqds(tree->sim, out); return 0;
 	case HQDS: debugfs_hqds(tree->sim, tree->topology, out); return 0;
 	case RLS: debugfs_rls(tree->sim, tree->topology, out); return 0;
-	case MEM_LIMIT: debugfs_mem_limit(tree->sim, out); return 0;
 	case STATE: return state_print(tree->sim, out);
 	case DISPATCHES: dispatches_print(tree->sim, out); return 0;
 	default: return -EINVAL;
@@ -193,10 +186,8 @@ static int print(const struct tree *tree, const char *path, FILE *out)
 		return print_fixed(tree, found->maker, out);
 	rest = below(path, "kfd/topology");
 	if (rest)
-		return topology_print(tree->topology, tree->sim, rest, out);
-	rest = below(path, "drm");
-	return rest ? drm_print(tree->sim, rest, out)
-		    : proc_print(tree->sim, below(path, "kfd/proc"), out);
+		return topology_print(tree->topology, rest, out);
+	return proc_print(tree->sim, below(path, "kfd/proc"), out);
 }
 
 int tree_read(struct tree *tree, const char *path, char **ret, size_t *ret_size)
