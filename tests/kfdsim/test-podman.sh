@@ -123,7 +123,8 @@ cp -L /lib64/ld-linux-x86-64.so.2 "$dir/rootfs/lib64"
 mkdir "$dir/rootfs/lib/x86_64-linux-gnu"
 cp -L /lib/x86_64-linux-gnu/libc.so.6 "$dir/rootfs/lib/x86_64-linux-gnu"
 has_sockets() { [ "$(find /run -maxdepth 1 -name "gpuarb-agent-$lease-*" | wc -l)" = "$1" ]; }
-agents() { for path in /proc/[0-9]*/cmdline; do tr '\0' ' ' <"$path"; echo; done 2>/dev/null | grep -c "/gpuarb-agent $lease "; }
+# The words of grep itself are among those of all processes: they do not match.
+agents() { for path in /proc/[0-9]*/cmdline; do tr '\0' ' ' <"$path"; echo; done 2>/dev/null | grep -c "/gpuarb-agent $lease [0-9]"; }
 has_agents() { [ "$(agents)" = "$1" ]; }
 follows() # NAME: an adaptable container that runs
 {
