@@ -125,14 +125,15 @@ static void keep(struct service *service)
 static void start(struct service *service, struct fake_arbiter *ret)
 {
 	int ready[2], log[2];
+	pid_t pid;
 	char c;
 
 	if (pipe2(ready, O_CLOEXEC) < 0 ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, log) < 0)
 		abort();
 	fflush(stdout);
-	ret->pid = fork();
-	if (ret->pid == 0) {
+	pid = fork(); /* the child does not write to ret, which can be shared memory */
+	if (pid == 0) {
 		close(ready[0]);
 		close(log[0]);
 		service->ready = ready[1];
@@ -143,6 +144,7 @@ static void start(struct service *service, struct fake_arbiter *ret)
 	}
 	close(ready[1]);
 	close(log[1]);
+	ret->pid = pid;
 	ret->log = log[0];
 	if (read(ready[0], &c, 1) != 1)
 		abort();

@@ -103,7 +103,7 @@ void rig_become_user(const struct rig *rig)
 void rig_start_bus(struct rig *rig)
 {
 	char text[sizeof(bus_config) + 128], config[128], print[32], log[128], address[128];
-	pid_t parent = getpid();
+	pid_t parent = getpid(), pid;
 	ssize_t size;
 	int fds[2];
 
@@ -113,9 +113,9 @@ void rig_start_bus(struct rig *rig)
 	CHECK(pipe(fds) == 0);
 	snprintf(print, sizeof(print), "--print-address=%d", fds[1]);
 
-	rig->bus = fork();
-	CHECK(rig->bus >= 0);
-	if (rig->bus == 0) {
+	pid = fork(); /* the child does not write to rig, which can be shared memory */
+	CHECK(pid >= 0);
+	if (pid == 0) {
 		rig_die_with_parent(parent);
 		snprintf(log, sizeof(log), "%s/bus.log", rig->dir);
 		CHECK(freopen(log, "w", stderr));
@@ -123,6 +123,7 @@ void rig_start_bus(struct rig *rig)
 		       "--nosyslog", print, NULL);
 		abort();
 	}
+	rig->bus = pid;
 	close(fds[1]);
 	size = read(fds[0], address, sizeof(address)); /* when it listens */
 	close(fds[0]);
