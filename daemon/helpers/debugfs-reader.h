@@ -6,8 +6,9 @@
  * behind them; the queue slots (HQDs) and the descriptors behind them; or the user queues of DRM clients.
  *
  * debugfs belongs to root, and the kernel prints each process under a mutex that the process may hold for
- * any time. So another process reads the file: the service behind the socket, or a child that reads it
- * where --debugfs names a directory. A probe makes one request at a time; the caller limits its time.
+ * any time. So a script in another process reads the files: the service behind the socket, or one that
+ * gpuarbd starts where --debugfs names a directory. A text is empty, where there is nothing to read, or its
+ * last line is "." if the script has read all of it, and "!" if not. A probe makes one request at a time.
  */
 
 #include <stddef.h>
@@ -22,12 +23,12 @@
 
 struct probe;
 
+#define PROBE_SCRIPT_SECONDS "10" /* as RuntimeMaxSec= of the services */
+
 struct probe_files {
-	const char *first;  /* below debugfs */
-	const char *second; /* read behind the first, if it exists; NULL: first is a directory … */
-	const char *script; /* … in which this is run */
-	int status_max;     /* the highest exit status that means success */
-	const char *socket; /* of the service that sends both to each connection */
+	const char *needs;  /* there is nothing to read without it */
+	const char *script; /* run in debugfs, prints the text */
+	const char *socket; /* of the service that sends the text to each connection */
 	const char *unit;   /* the socket unit of that service */
 };
 
@@ -41,15 +42,15 @@ extern const struct probe_files probe_hqds;
 /* What hw/drm-queues.h parses. */
 extern const struct probe_files probe_userqs;
 
-/* Takes the next piece of the text, whole lines but for the last line of a text that ends within one. A
- * negative errno ends the request, with a sentence in why. May not cancel it. */
+/* Takes the next piece of the text, whole lines without the mark. A negative errno ends the request, with a
+ * sentence in why. May not cancel it. */
 typedef int probe_piece_t(void *userdata, const char *text, size_t size, char *why,
 			  size_t why_size);
 
 /*
  * The request has ended. 0: with the text. Else with a sentence in why: what the other function returned;
- * -ETIMEDOUT; -EFBIG, beyond PROBE_MAX, or a line is longer than a piece; -EIO, the child failed; -ENOMEM, or
- * what else the kernel says. A service that fails sends an empty text. May start the next one.
+ * -ETIMEDOUT; -EFBIG, beyond PROBE_MAX, or a line is longer than a piece; -EIO, the text has no mark, or one
+ * of a failure; -ENOMEM, or what else the kernel says. May start the next one.
  */
 typedef void probe_done_t(void *userdata, int r, const char *why);
 
@@ -60,21 +61,19 @@ int probe_new(sd_event *event, const char *debugfs, const struct probe_files *fi
 	      uint64_t patience_usec, probe_piece_t *piece, probe_done_t *done, void *userdata,
 	      struct probe **ret);
 
-/* Takes NULL. Cancels the request and waits up to a second for a killed child: it takes longer to die
- * only while it is blocked in the kernel. */
+/* Takes NULL. Cancels the request. */
 struct probe *probe_free(struct probe *probe);
 DEFINE_CLEANUP(struct probe *, probe_free)
 
 /*
  * Starts a request, and cancels an earlier one that is not finished. With a sentence in why:
  * -EOPNOTSUPP, the file does not exist or no service listens; -EAGAIN, the socket has too many
- * connections; -EBUSY, a cancelled child still runs, try again later; -EACCES, or what else the kernel
- * says.
+ * connections; -EACCES, or what else the kernel says.
  */
 int probe_start(struct probe *probe, char *why, size_t size);
 
 /* The rest of the text has that time again. */
 void probe_go_on(struct probe *probe);
 
-/* Cancels the request, if there is one: closes the connection, or kills the child. */
+/* Cancels the request, if there is one: what reads the files cannot write any more. */
 void probe_cancel(struct probe *probe);

@@ -13,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/wait.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "protocol/protocol.h"
+#include "sys/process.h"
 #include "util/clock.h"
 #include "util/fd.h"
 
@@ -210,7 +210,6 @@ static int begin(struct daemon *daemon)
 {
 	_cleanup_fd_ int from = -1, to = -1;
 	int ends[2], r;
-	pid_t pid;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
@@ -219,17 +218,10 @@ static int begin(struct daemon *daemon)
 	r = sd_event_add_io(daemon->event, &daemon->resolve->io, from, EPOLLIN, on_text, daemon);
 	if (r < 0)
 		return r;
-	/* Twice, so that nobody has to wait for it. */
-	pid = fork();
-	if (pid == 0) {
-		if (fork() == 0)
-			look_up(daemon, to);
-		_exit(0);
-	}
-	if (pid > 0)
-		waitpid(pid, NULL, 0);
-	if (pid < 0) {
-		r = -errno;
+	r = process_fork();
+	if (r == 0)
+		look_up(daemon, to);
+	if (r < 0) {
 		daemon->resolve->io = sd_event_source_disable_unref(daemon->resolve->io);
 		return r;
 	}

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <systemd/sd-login.h>
 #include <unistd.h>
 
@@ -284,6 +285,24 @@ int process_pid_of_pidfd(int fd, pid_t *ret)
 		return -ESRCH;
 	*ret = pid;
 	return 0;
+}
+
+/* Twice, so that init reaps it. */
+int process_fork(void)
+{
+	pid_t pid = fork();
+	int status = 0;
+
+	if (pid == 0) {
+		pid = fork();
+		if (pid == 0)
+			return 0;
+		_exit(pid < 0);
+	}
+	if (pid < 0)
+		return -errno;
+	waitpid(pid, &status, 0);
+	return status == 0 ? 1 : -EAGAIN;
 }
 
 bool process_is_alive(int pidfd)

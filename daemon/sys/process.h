@@ -55,3 +55,6 @@ bool process_sees_executables(void);
  * is outside of this pid namespace; -EPERM: a kernel thread, which never ends. Other errors of
  * open(2), such as -EMFILE and -ENFILE: nothing is known. */
 int process_of_pidfd(int fd, pid_t *ret_pid, uid_t *ret_uid);
+
+/* As fork(2), of a process that nobody has to wait for: returns 0 in it, 1 in this one. */
+int process_fork(void);

@@ -23,13 +23,13 @@ SYSTEMD_UNIT_PATH=$dir: systemd-analyze verify --man=no -- ./* >told 2>&1 || sta
 grep gpuarb told && status=1
 [ "$status" = 0 ] || cat told
 
-# gpuarbd parses what either of two commands prints.
-script=$(grep -A1 '\.script = ' "$source/daemon/helpers/debugfs-reader.c" | sed 's/^[^"]*"//; s/",*$//' | tr -d '\n' |
-	sed 's,\\"$0\\",/sys/kernel/debug/dri,g')
+# gpuarbd parses what the script of either prints; systemd has $$ for $.
 for unit; do
 	case $unit in
-	*gpuarb-userqs@.service) grep -qxF "ExecStart=sh -c \"$script\"" "$unit" ||
-		{ echo "$unit does not execute what debugfs-reader.c does: $script"; status=1; } ;;
+	*gpuarb-[mh]qds@.service | *gpuarb-userqs@.service)
+		script=$(sed -n 's/^ExecStart=sh -c "\(.*\)"$/\1/p' "$unit" | sed 's/\$\$/$/g')
+		grep -qxF "	.script = \"$script\"," "$source/daemon/helpers/debugfs-reader.c" ||
+			{ echo "$unit does not run what debugfs-reader.c does: $script"; status=1; } ;;
 	esac
 done
 

@@ -119,15 +119,6 @@ bool probe_says(const struct stage *stage, const char *words)
 	return false;
 }
 
-int start_patiently(struct stage *stage)
-{
-	int r;
-
-	while ((r = start(stage)) == -EBUSY)
-		wait_readable(stage);
-	return r;
-}
-
 void check_no_children(void)
 {
 	CHECK(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);

@@ -53,9 +53,6 @@ int finish(struct stage *stage);
 
 bool probe_says(const struct stage *stage, const char *words);
 
-/* One that was given up may take a moment to die. */
-int start_patiently(struct stage *stage);
-
 void check_no_children(void);
 
 rlim_t open_files(void);

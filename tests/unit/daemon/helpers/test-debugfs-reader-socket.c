@@ -41,7 +41,7 @@ TEST_WITH(the_socket_answers_a_connection_with_the_text, struct stage *stage)
 		CHECK(write(fd, "Process ", 8) == 8);
 		wait_readable(stage);
 		CHECK(go_on(stage) == -EAGAIN);
-		CHECK(write(fd, "1:\n", 3) == 3);
+		CHECK(write(fd, "1:\n.\n", 5) == 5);
 		close(fd);
 		CHECK(finish(stage) == 0 && strcmp(stage->text, "Process 1:\n") == 0);
 	}
@@ -109,6 +109,23 @@ TEST_WITH(a_reader_that_hangs_up_at_once_leaves_an_empty_text, struct stage *sta
 	CHECK(start(stage) == 0);
 	close(accept_one(listening));
 	CHECK(finish(stage) == 0 && stage->size == 0);
+	close(listening);
+}
+
+/* A service that was killed, or could not read all. */
+TEST_WITH(a_text_without_the_mark_of_its_end_is_refused, struct stage *stage)
+{
+	static const char *const texts[] = { "Process 1:\n", "Process 1:\n.", "!\n",
+					     "Process 1:\n!\n" };
+	int listening = listen_at(scratch_at(&stage->scratch, "socket"), 4), fd;
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		CHECK(start(stage) == 0);
+		fd = accept_one(listening);
+		CHECK(write(fd, texts[i], strlen(texts[i])) == (ssize_t)strlen(texts[i]));
+		close(fd);
+		CHECK(finish(stage) == -EIO && probe_says(stage, "failed"));
+	}
 	close(listening);
 }
 
