@@ -10,6 +10,7 @@
 #include "scratch.h"
 #include "seed.h"
 
+#define PATIENCE_USEC UINT64_C(600000000) /* reached by a failure only */
 #define HEAD "drm-driver:\tamdgpu\ndrm-client-id:\t7\ndrm-pdev:\t0000:03:00.0\n"
 
 static struct drm_scan scan;
@@ -171,7 +172,7 @@ TEST_WITH(clients_of_a_process_are_added_up_for_each_gpu, struct place *place)
 		&place->procfs, 20, 5,
 		&(struct procfs_client){ .id = 3, .device = "0000:04:00.0", .compute_nsec = 7 });
 	procfs_text(&place->procfs, 20, 6, "pos:\t0\nflags:\t02\n");
-	CHECK(drm_scan_read(place->reader, false, DRM_SCAN_USEC, &scan) == 0);
+	CHECK(drm_scan_read(place->reader, false, PATIENCE_USEC, &scan) == 0);
 	CHECK(scan.n == 2 && scan.unread == 0 && scan.late == 0);
 	CHECK(scan.uses[0].pid == 20 && scan.uses[0].start_time == 500);
 	CHECK(strcmp(scan.uses[0].device, PROCFS_ADDRESS) == 0);
@@ -187,7 +188,7 @@ TEST_WITH(a_client_of_several_descriptors_counts_once, struct place *place)
 	for (unsigned fd = 3; fd < 9; fd++)
 		procfs_client(&place->procfs, 20, fd,
 			      &(struct procfs_client){ .id = 1, .gfx_nsec = 10, .vram = 4 });
-	CHECK(drm_scan_read(place->reader, false, DRM_SCAN_USEC, &scan) == 0);
+	CHECK(drm_scan_read(place->reader, false, PATIENCE_USEC, &scan) == 0);
 	CHECK(scan.n == 1 && scan.uses[0].clients == 1 && scan.uses[0].gfx_nsec == 10);
 }
 
@@ -197,7 +198,7 @@ TEST_WITH(a_client_of_several_processes_counts_for_the_one_that_started_last, st
 	procfs_process(&place->procfs, 19, 800); /* as a compositor */
 	procfs_client(&place->procfs, 20, 3, &(struct procfs_client){ .id = 1, .gfx_nsec = 10 });
 	procfs_client(&place->procfs, 19, 3, &(struct procfs_client){ .id = 1, .gfx_nsec = 10 });
-	CHECK(drm_scan_read(place->reader, false, DRM_SCAN_USEC, &scan) == 0);
+	CHECK(drm_scan_read(place->reader, false, PATIENCE_USEC, &scan) == 0);
 	CHECK(scan.n == 1 && scan.uses[0].pid == 19);
 }
 
@@ -215,7 +216,7 @@ TEST_WITH(entries_that_are_no_processes_and_processes_that_end_are_left_out, str
 	procfs_client(&place->procfs, 20, 3, &(struct procfs_client){ .id = 1 });
 	snprintf(path, sizeof(path), "%s/20/stat", place->procfs.dir);
 	CHECK(unlink(path) == 0);
-	CHECK(drm_scan_read(place->reader, false, DRM_SCAN_USEC, &scan) == 0);
+	CHECK(drm_scan_read(place->reader, false, PATIENCE_USEC, &scan) == 0);
 	CHECK(scan.n == 0 && scan.unread == 0);
 }
 
@@ -229,7 +230,7 @@ TEST_WITH(processes_that_cannot_be_read_are_counted, struct place *place)
 	CHECK(chmod(path, 0) == 0 && chmod(place->scratch.path, 0755) == 0);
 	if (geteuid() == 0)
 		CHECK(seteuid(65534) == 0);
-	CHECK(drm_scan_read(place->reader, false, DRM_SCAN_USEC, &scan) == 0);
+	CHECK(drm_scan_read(place->reader, false, PATIENCE_USEC, &scan) == 0);
 	if (getuid() == 0)
 		CHECK(seteuid(0) == 0 && setegid(0) == 0);
 	CHECK(scan.n == 0 && scan.unread == 1);
@@ -246,7 +247,7 @@ TEST_WITH(client_of_linux_5_14_to_5_18_is_unread, struct place *place)
 	procfs_text(&place->procfs, 20, 3, old);
 	procfs_text(&place->procfs, 20, 4, old);
 	for (int i = 0; i < 2; i++) {
-		CHECK(drm_scan_read(place->reader, false, DRM_SCAN_USEC, &scan) == 0);
+		CHECK(drm_scan_read(place->reader, false, PATIENCE_USEC, &scan) == 0);
 		CHECK(scan.n == 0 && scan.unread == 1 && scan.skipped == 0);
 	}
 }
@@ -292,7 +293,7 @@ TEST(processes_of_a_user_with_too_many_are_counted_as_one)
 		      &(struct procfs_client){ .id = 1, .gfx_nsec = 9 });
 	for (unsigned fd = 0; fd < 5000; fd++)
 		procfs_client(&place.procfs, 11, fd, &(struct procfs_client){ .id = 50000 + fd });
-	CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) == 0);
+	CHECK(drm_scan_read(place.reader, false, PATIENCE_USEC, &scan) == 0);
 	CHECK(drm_scan_check(&scan, drm_scan_size(&scan)) == 0);
 	CHECK(scan.unread == 0 && scan.late == 0 && scan.n == 2 + 256 + 1);
 	CHECK(use_of(10)->uid == 5002 && use_of(11)->clients == 5000);
@@ -309,7 +310,7 @@ TEST(processes_of_too_many_users_are_counted_as_one)
 		SKIP("gives directories to other users");
 	for (int pid = 1; pid <= 513; pid++)
 		make_clients(&place, pid, 1, 5000 + (uid_t)pid);
-	CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) == 0);
+	CHECK(drm_scan_read(place.reader, false, PATIENCE_USEC, &scan) == 0);
 	CHECK(scan.n == 1 && scan.unread == 0 && use_of(0)->processes == 513);
 	CHECK(use_of(0)->uid == (uid_t)-1);
 }
@@ -323,7 +324,7 @@ TEST(descriptors_of_a_user_with_too_many_are_read_last)
 	make_clients(&place, 10, 1, 5001);
 	for (unsigned fd = 10; fd < 8300; fd++)
 		procfs_text(&place.procfs, 10, fd, "");
-	CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) == 0);
+	CHECK(drm_scan_read(place.reader, false, PATIENCE_USEC, &scan) == 0);
 	CHECK(scan.n == 1 && scan.late == 0 && use_of(10)->clients == 1);
 	/* No time is left when its first 8,192 were read. */
 	do {
@@ -340,7 +341,7 @@ TEST_WITH(a_directory_that_is_absent_is_an_error, struct place *place)
 
 	CHECK(drm_reader_new("/nonexistent/proc", &reader) == -ENOENT);
 	CHECK(rmdir(place->procfs.dir) == 0);
-	CHECK(drm_scan_read(place->reader, false, DRM_SCAN_USEC, &scan) == -ENOENT);
+	CHECK(drm_scan_read(place->reader, false, PATIENCE_USEC, &scan) == -ENOENT);
 }
 
 TEST(the_real_proc_of_a_machine_without_a_gpu_has_no_client)
@@ -354,7 +355,7 @@ TEST(the_real_proc_of_a_machine_without_a_gpu_has_no_client)
 	}
 	CHECK(drm_reader_new("/proc", &reader) == 0);
 	for (unsigned i = 0; i < 3; i++) {
-		CHECK(drm_scan_read(reader, false, DRM_SCAN_USEC, &scan) == 0);
+		CHECK(drm_scan_read(reader, false, PATIENCE_USEC, &scan) == 0);
 		CHECK(scan.n == 0 && scan.late == 0 && scan.cpu_usec > 0);
 	}
 	drm_reader_free(reader);
@@ -391,7 +392,7 @@ static struct place idle_place(void)
 	set_descriptors(&place, "20", 0, 4);
 	set_descriptors(&place, "self", 0, 1);
 	CHECK(drm_reader_new(place.procfs.dir, &place.reader) == 0);
-	CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) == 0 && scan.n == 0 &&
+	CHECK(drm_scan_read(place.reader, false, PATIENCE_USEC, &scan) == 0 && scan.n == 0 &&
 	      scan.skipped == 0);
 	return place;
 }
@@ -410,12 +411,12 @@ TEST(a_process_without_a_client_is_read_again_when_its_number_of_descriptors_cha
 		SKIP("there is no tmpfs at /dev/shm");
 	}
 	procfs_client(&place.procfs, 20, 3, &(struct procfs_client){ .id = 1 });
-	CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) == 0);
+	CHECK(drm_scan_read(place.reader, false, PATIENCE_USEC, &scan) == 0);
 	CHECK(scan.n == 0 && scan.skipped == 1);
 	set_descriptors(&place, "20", 4, 5);
-	CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) == 0);
+	CHECK(drm_scan_read(place.reader, false, PATIENCE_USEC, &scan) == 0);
 	CHECK(scan.n == 1 && scan.skipped == 0);
-	CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) ==
+	CHECK(drm_scan_read(place.reader, false, PATIENCE_USEC, &scan) ==
 	      0); /* has a client: always read */
 	CHECK(scan.n == 1 && scan.skipped == 0);
 	place_done(&place);
@@ -430,10 +431,10 @@ TEST(a_process_without_a_client_is_read_again_when_all_are_asked_for_and_by_ever
 		place_done(&place);
 		SKIP("there is no tmpfs at /dev/shm");
 	}
-	CHECK(drm_scan_read(place.reader, true, DRM_SCAN_USEC, &scan) == 0 && scan.skipped == 0);
+	CHECK(drm_scan_read(place.reader, true, PATIENCE_USEC, &scan) == 0 && scan.skipped == 0);
 	procfs_client(&place.procfs, 20, 3, &(struct procfs_client){ .id = 1 });
 	do
-		CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) == 0);
+		CHECK(drm_scan_read(place.reader, false, PATIENCE_USEC, &scan) == 0);
 	while (++scans < 40 && scan.n == 0);
 	CHECK(scan.n == 1 && scans > 1 && scans <= 30);
 	place_done(&place);
@@ -451,7 +452,7 @@ TEST(another_process_with_the_pid_is_read)
 	procfs_process(&place.procfs, 20, 900);
 	procfs_client(&place.procfs, 20, 3, &(struct procfs_client){ .id = 1 });
 	set_descriptors(&place, "20", 0, 4);
-	CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) == 0);
+	CHECK(drm_scan_read(place.reader, false, PATIENCE_USEC, &scan) == 0);
 	CHECK(scan.n == 1 && scan.uses[0].start_time == 900);
 	place_done(&place);
 }

@@ -307,7 +307,7 @@ static int scan_clients(long allocations)
 	lack_left = allocations;
 	r = drm_reader_new(procfs.dir, &reader);
 	if (r >= 0)
-		r = drm_scan_read(reader, true, DRM_SCAN_USEC, &scan);
+		r = drm_scan_read(reader, true, UINT64_C(600000000), &scan);
 	CHECK(r < 0 || (scan.n == 1 && scan.uses[0].gfx_nsec == 5) || scan.unread > 0);
 	return r < 0 ? r : scan.n == 1 ? 0 : -ENOMEM;
 }
