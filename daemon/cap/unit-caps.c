@@ -279,7 +279,8 @@ void unit_caps_refresh(struct daemon *daemon)
 		snprintf(why, sizeof(why), "%s", strerror(-r));
 	else
 		r = asker_ask(daemon->unit_caps->asker, daemon->unit_caps->request,
-			      budget_request_size(daemon->unit_caps->request->n), why, sizeof(why));
+			      budget_request_size(daemon->unit_caps->request->n), -1, 0, why,
+			      sizeof(why));
 	daemon->unit_caps->pending = r >= 0;
 	if (r < 0)
 		fail(daemon, r, why);
@@ -323,7 +324,8 @@ static void take(struct daemon *daemon, const struct budget_answer *answer)
 	}
 }
 
-static void on_done(void *userdata, int r, const void *packet, const char *why)
+static void on_done(void *userdata, const struct asker_request *, int r, const void *packet,
+		    const char *why)
 {
 	const struct budget_answer *answer = packet;
 	struct daemon *daemon = userdata;
@@ -362,7 +364,7 @@ int unit_caps_start(struct daemon *daemon)
 	/* An earlier gpuarbd may have left budgets. */
 	daemon->unit_caps->loaded = daemon->unit_caps->outdated = true;
 	return asker_new(daemon->event, &budget_helper, daemon->options->budget, ANSWER_USEC,
-			 on_done, daemon, &daemon->unit_caps->asker);
+			 on_done, NULL, daemon, &daemon->unit_caps->asker);
 }
 
 bool unit_caps_repeats(const struct daemon *daemon)

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * gpuarbd's requests to a helper that answers each with one packet, one at a time. The helper need not be
+ * gpuarbd's requests to a helper that answers each with one packet, in their order. The helper need not be
  * there: a request connects if need be. No function here blocks.
  */
 
@@ -15,35 +15,49 @@
 
 struct asker_helper {
 	const char *name, *unit;
+	size_t most;        /* requests without an answer */
 	size_t answer_size; /* at most */
 
 	/* Whether a packet of this length is an answer to the request; the struct has only its first bytes. */
-	bool (*is_valid)(const void *answer, size_t length, const void *request);
-	bool lasts; /* it serves one request after another on a connection */
+	bool (*is_valid)(void *answer, size_t length, const void *request);
+	bool lasts;   /* it serves one request after another on a connection */
+	bool repeats; /* a request may be carried out twice */
 };
 
 struct asker;
 
+struct asker_request {
+	uint64_t tag;
+	const void *body;
+};
+
 /* The answer to one request: 0 and a valid answer, which is valid during the call; else with a sentence
  * in why: -ETIMEDOUT, no answer in time; -ECONNRESET, the helper ended before its answer; -EBADMSG, not
- * an answer. Called from the event loop, never from within asker_ask(); must not free. */
-typedef void asker_done_t(void *userdata, int r, const void *answer, const char *why);
+ * an answer; or as asker_ask(). Called from the event loop, never from within a request; may make requests, and
+ * must not free. */
+typedef void asker_done_t(void *userdata, const struct asker_request *request, int r,
+			  const void *answer, const char *why);
 
-/* patience_usec: how long an answer may take. */
+/* The connection has ended. Called after the answers of the requests that were lost with it; may make requests,
+ * and must not free. */
+typedef void asker_lost_t(void *userdata);
+
+/* patience_usec: how long an answer may take. lost: NULL, or a function. */
 int asker_new(sd_event *event, const struct asker_helper *helper, const char *socket,
-	      uint64_t patience_usec, asker_done_t *done, void *userdata, struct asker **ret);
+	      uint64_t patience_usec, asker_done_t *done, asker_lost_t *lost, void *userdata,
+	      struct asker **ret);
 
-/* Takes NULL. A request without an answer is forgotten, without a callback. */
+/* Takes NULL. Requests without an answer are forgotten, without a callback. */
 struct asker *asker_free(struct asker *asker);
 DEFINE_CLEANUP(struct asker *, asker_free)
 
-/* The request has to stay until it is answered. 0: done() will be called once. -EALREADY: for an earlier
- * request it will. Else with a sentence in why: -EOPNOTSUPP, there is no helper; and whatever else the
+/* Keeps copies of the request, and of the fd (-1: none) until it is sent. 0: done() will be called once. Else with a
+ * sentence in why: -EOPNOTSUPP, there is no helper; -ENOBUFS, too many requests wait; and whatever else the
  * kernel says. */
-int asker_ask(struct asker *asker, const void *request, size_t request_size, char *why,
-	      size_t size);
+int asker_ask(struct asker *asker, const void *request, size_t request_size, int fd, uint64_t tag,
+	      char *why, size_t size);
 
-/* Sends a request on a connection of its own, and waits for no answer: the event loop may have ended. Forgets a
- * request that is under way. Fails as asker_ask(). */
+/* Sends a request on a connection of its own, and waits for no answer: the event loop may have ended. Forgets
+ * requests that are under way. Fails as asker_ask(). */
 int asker_tell(struct asker *asker, const void *request, size_t request_size, char *why,
 	       size_t size);

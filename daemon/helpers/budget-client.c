@@ -6,7 +6,7 @@
 
 #include "helpers/asker.h"
 
-static bool is_valid(const void *packet, size_t length, const void *asked)
+static bool is_valid(void *packet, size_t length, const void *asked)
 {
 	const struct budget_request *request = asked;
 	const struct budget_answer *answer = packet;
@@ -20,6 +20,7 @@ static bool is_valid(const void *packet, size_t length, const void *asked)
 const struct asker_helper budget_helper = {
 	.name = "gpuarb-budget",
 	.unit = "gpuarb-budget.socket",
+	.most = 1,
 	.answer_size = sizeof(struct budget_answer),
 	.is_valid = is_valid,
 };

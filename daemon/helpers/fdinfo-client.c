@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "helpers/fdinfo-client.h"
 
-static bool is_valid(const void *answer, size_t length, const void *)
+static bool is_valid(void *answer, size_t length, const void *)
 {
 	return drm_scan_check(answer, length) == 0;
 }
@@ -9,7 +9,9 @@ static bool is_valid(const void *answer, size_t length, const void *)
 const struct asker_helper fdinfo_helper = {
 	.name = "gpuarb-fdinfo",
 	.unit = "gpuarb-fdinfo.socket",
+	.most = 1,
 	.answer_size = sizeof(struct drm_scan),
 	.is_valid = is_valid,
 	.lasts = true,
+	.repeats = true,
 };

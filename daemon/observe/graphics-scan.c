@@ -224,7 +224,8 @@ static bool read_queues(struct daemon *daemon)
 
 /* ---- clients ------------------------------------------------------------------------------ */
 
-static void on_done(void *userdata, int r, const void *scan, const char *why)
+static void on_done(void *userdata, const struct asker_request *, int r, const void *scan,
+		    const char *why)
 {
 	struct daemon *daemon = userdata;
 
@@ -253,7 +254,7 @@ bool graphics_observe(void *userdata, bool all)
 		return true;
 	if (!is_due(daemon, all))
 		return false;
-	r = asker_ask(daemon->graphics->fdinfo, &requests[all], 1, why, sizeof(why));
+	r = asker_ask(daemon->graphics->fdinfo, &requests[all], 1, -1, 0, why, sizeof(why));
 	daemon->graphics->pending = r >= 0;
 	daemon->graphics->all = all;
 	if (r >= 0)
@@ -288,7 +289,8 @@ int graphics_start(struct daemon *daemon)
 		      on_text, daemon, &daemon->graphics->queues);
 	return r < 0 ? r
 		     : asker_new(daemon->event, &fdinfo_helper, daemon->options->fdinfo,
-				 READ_TIMEOUT_USEC, on_done, daemon, &daemon->graphics->fdinfo);
+				 READ_TIMEOUT_USEC, on_done, NULL, daemon,
+				 &daemon->graphics->fdinfo);
 }
 
 void graphics_stop(struct daemon *daemon)

@@ -122,7 +122,8 @@ struct stage {
 	unsigned answers, lost;
 };
 
-static void on_budget(void *userdata, int r, const void *packet, const char *why)
+static void on_budget(void *userdata, const struct asker_request *, int r, const void *packet,
+		      const char *why)
 {
 	const struct budget_answer *answer = packet;
 
@@ -132,7 +133,8 @@ static void on_budget(void *userdata, int r, const void *packet, const char *why
 		CHECK(answer->n <= 1 && memchr(answer->sentence, '\0', sizeof(answer->sentence)));
 }
 
-static void on_scan(void *userdata, int r, const void *scan, const char *why)
+static void on_scan(void *userdata, const struct asker_request *, int r, const void *scan,
+		    const char *why)
 {
 	((struct stage *)userdata)->answers++;
 	CHECK(r <= 0 && (r < 0) == (why[0] != '\0'));
@@ -191,9 +193,9 @@ static void ask_budget(struct stage *stage, const uint8_t *data, size_t size)
 	request->version = BUDGET_VERSION;
 	request->n = 1;
 	request->rows[0] = (struct budget_row){ 1, 2, 3 };
-	CHECK(asker_new(stage->event, &budget_helper, stage->path, 60000000, on_budget, stage,
+	CHECK(asker_new(stage->event, &budget_helper, stage->path, 60000000, on_budget, NULL, stage,
 			&asker) == 0);
-	CHECK(asker_ask(asker, request, budget_request_size(1), why, sizeof(why)) == 0);
+	CHECK(asker_ask(asker, request, budget_request_size(1), -1, 0, why, sizeof(why)) == 0);
 	reply(stage, data, size);
 	CHECK(stage->answers == 1);
 	free(request);
@@ -204,9 +206,9 @@ static void ask_fdinfo(struct stage *stage, const uint8_t *data, size_t size)
 	_cleanup_(asker_freep) struct asker *asker = NULL;
 	char why[300];
 
-	CHECK(asker_new(stage->event, &fdinfo_helper, stage->path, 60000000, on_scan, stage,
+	CHECK(asker_new(stage->event, &fdinfo_helper, stage->path, 60000000, on_scan, NULL, stage,
 			&asker) == 0);
-	CHECK(asker_ask(asker, "", 1, why, sizeof(why)) == 0);
+	CHECK(asker_ask(asker, "", 1, -1, 0, why, sizeof(why)) == 0);
 	reply(stage, data, size);
 	CHECK(stage->answers == 1);
 }

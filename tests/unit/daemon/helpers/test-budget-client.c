@@ -32,7 +32,8 @@ struct asking {
 
 static struct asking asking;
 
-static void on_done(void *userdata, int r, const void *packet, const char *why)
+static void on_done(void *userdata, const struct asker_request *, int r, const void *packet,
+		    const char *why)
 {
 	const struct budget_answer *answer = packet;
 	struct asking *a = userdata;
@@ -52,7 +53,7 @@ static void asking_new(uint64_t patience_usec)
 	asking.request = (struct budget_request){ .version = BUDGET_VERSION, .n = 2 };
 	asking.request.rows[1] = (struct budget_row){ .lease = 7, .cgroup = 70, .limit = 4 };
 	CHECK(sd_event_new(&asking.event) >= 0);
-	CHECK(asker_new(asking.event, &budget_helper, asking.rig.path, patience_usec, on_done,
+	CHECK(asker_new(asking.event, &budget_helper, asking.rig.path, patience_usec, on_done, NULL,
 			&asking, &asking.asker) == 0);
 }
 
@@ -66,8 +67,8 @@ static void asking_done(void)
 
 static int ask(void)
 {
-	return asker_ask(asking.asker, &asking.request, budget_request_size(asking.request.n),
-			 asking.why, sizeof(asking.why));
+	return asker_ask(asking.asker, &asking.request, budget_request_size(asking.request.n), -1,
+			 0, asking.why, sizeof(asking.why));
 }
 
 static int clear(void)
@@ -95,7 +96,7 @@ static int finish_with(const void *bytes, size_t size)
 TEST(a_request_has_all_rows_and_its_answer_the_state_of_each)
 {
 	asking_new(PATIENCE_USEC);
-	CHECK(ask() == 0 && ask() == -EALREADY);
+	CHECK(ask() == 0 && ask() == -ENOBUFS);
 	CHECK(budget_rig_receive(&asking.rig) == 2);
 	CHECK(asking.rig.request.rows[1].cgroup == 70 && asking.rig.request.rows[1].limit == 4);
 	asking.rig.answer.rows[1].refused = 9;

@@ -28,7 +28,8 @@ struct asking {
 	char why[256];
 };
 
-static void on_done(void *userdata, int r, const void *scan, const char *why)
+static void on_done(void *userdata, const struct asker_request *, int r, const void *scan,
+		    const char *why)
 {
 	struct asking *asking = userdata;
 
@@ -44,8 +45,8 @@ static void asking_new(struct asking *ret, uint64_t patience_usec)
 	*ret = (struct asking){ .scratch = scratch_new() };
 	procfs_new(ret->scratch.path, &ret->procfs);
 	CHECK(sd_event_new(&ret->event) >= 0);
-	CHECK(asker_new(ret->event, &fdinfo_helper, ret->procfs.socket, patience_usec, on_done, ret,
-			&ret->asker) == 0);
+	CHECK(asker_new(ret->event, &fdinfo_helper, ret->procfs.socket, patience_usec, on_done,
+			NULL, ret, &ret->asker) == 0);
 }
 
 static void asking_done(struct asking *asking)
@@ -59,11 +60,11 @@ static void asking_done(struct asking *asking)
 static int begin(struct asking *asking)
 {
 	static const char request[] = { 0 };
-	int r = asker_ask(asking->asker, request, 1, asking->why, sizeof(asking->why));
+	int r = asker_ask(asking->asker, request, 1, -1, 0, asking->why, sizeof(asking->why));
 
 	if (r >= 0)
-		CHECK(asker_ask(asking->asker, request, 1, asking->why, sizeof(asking->why)) ==
-		      -EALREADY);
+		CHECK(asker_ask(asking->asker, request, 1, -1, 0, asking->why,
+				sizeof(asking->why)) == -ENOBUFS);
 	return r;
 }
 

@@ -213,7 +213,7 @@ static int ask_helper(long allocations)
 
 /* ---- requests to the other helpers -------------------------------------------------------------- */
 
-static void on_answer(void *, int, const void *, const char *)
+static void on_answer(void *, const struct asker_request *, int, const void *, const char *)
 {
 }
 
@@ -225,7 +225,7 @@ static int make_asker(long allocations)
 
 	CHECK(sd_event_new(&event) >= 0);
 	lack_left = allocations;
-	r = asker_new(event, &fdinfo_helper, helper.path, 1, on_answer, NULL, &asker);
+	r = asker_new(event, &fdinfo_helper, helper.path, 1, on_answer, NULL, NULL, &asker);
 	CHECK((r == 0) == (asker != NULL));
 	return r;
 }
