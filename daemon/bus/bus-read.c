@@ -121,7 +121,7 @@ int bus_read_entries(sd_bus_message *m,
 		if (r >= 0)
 			r = sd_bus_message_exit_container(m);
 	}
-	return r;
+	return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
 /* ---- reading ------------------------------------------------------------------------- */
@@ -238,15 +238,15 @@ static int take_value(const struct dict *dict, const struct key *key)
 	}
 }
 
-static int read_entry(struct dict *dict)
+static int read_entry(sd_bus_message *m, const char *name, void *userdata)
 {
-	const char *name, *type;
+	struct dict *dict = userdata;
 	char got[40], shown[24];
 	size_t i = 0, row;
+	const char *type;
 	int r;
 
-	if (sd_bus_message_read_basic(dict->m, 's', &name) < 0 ||
-	    sd_bus_message_peek_type(dict->m, NULL, &type) < 0)
+	if (sd_bus_message_peek_type(m, NULL, &type) < 0)
 		return malformed(dict->result);
 
 	while (i < dict->n_keys && strcmp(dict->keys[i].name, name) != 0)
@@ -265,31 +265,17 @@ static int read_entry(struct dict *dict)
 		return bad_value(dict, &dict->keys[i], got);
 	}
 
-	if (sd_bus_message_enter_container(dict->m, 'v', type) < 0)
+	if (sd_bus_message_enter_container(m, 'v', type) < 0)
 		return malformed(dict->result);
 	r = take_value(dict, &dict->keys[row]);
-	if (r < 0)
-		return r;
-	return sd_bus_message_exit_container(dict->m) < 0 ? malformed(dict->result) : 0;
+	return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
 static int read_dict(struct dict *dict)
 {
-	int r;
+	int r = bus_read_entries(dict->m, read_entry, dict);
 
-	r = sd_bus_message_enter_container(dict->m, 'a', "{sv}");
-	if (r <= 0)
-		return malformed(dict->result);
-	while ((r = sd_bus_message_enter_container(dict->m, 'e', "sv")) > 0) {
-		r = read_entry(dict);
-		if (r < 0)
-			return r;
-		if (sd_bus_message_exit_container(dict->m) < 0)
-			return malformed(dict->result);
-	}
-	if (r < 0 || sd_bus_message_exit_container(dict->m) < 0)
-		return malformed(dict->result);
-	return 0;
+	return r < 0 && dict->result->kind == RESULT_OK ? malformed(dict->result) : r;
 }
 
 static int read_want(sd_bus_message *m, struct request *request, struct result *result)

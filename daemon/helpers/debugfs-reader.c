@@ -71,9 +71,10 @@ __attribute__((noreturn)) static void run_script(const struct probe *probe, int 
 	dup2(out, STDOUT_FILENO);
 	close_range(STDERR_FILENO, UINT32_MAX, 0);
 	null = open("/dev/null", O_RDWR);
-	if (null == STDERR_FILENO && dup2(null, STDIN_FILENO) >= 0 && chdir(probe->directory) == 0)
-		execl("/usr/bin/timeout", "timeout", "-s", "KILL", PROBE_SCRIPT_SECONDS, "sh", "-c",
-		      probe->files->script, NULL);
+	if (dup2(null, STDIN_FILENO) >= 0 && dup2(null, STDERR_FILENO) >= 0 &&
+	    chdir(probe->directory) == 0)
+		execlp("timeout", "timeout", "-s", "KILL", PROBE_SCRIPT_SECONDS, "sh", "-c",
+		       probe->files->script, NULL);
 	_exit(write(STDOUT_FILENO, "!\n", 2) < 2);
 }
 

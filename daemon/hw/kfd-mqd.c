@@ -48,47 +48,28 @@ static int take_process(struct mqd_parser *parser)
 	return 0;
 }
 
-/* Parses the hexadecimal number after the heading, which has no leading zeros. */
-static bool device_of(const struct mqd_parser *parser, const char *heading, uint32_t *ret)
-{
-	const char *number = parser->lines.line + strlen(heading);
-	size_t n = parser->lines.length - strlen(heading);
-
-	return n > 0 && (n == 1 || number[0] != '0') && lines_hex(number, n, ret);
-}
-
 #define COMPUTE_HEADING "  Compute queue on device "
 #define SDMA_HEADING "  SDMA queue on device "
 
-static int take_compute(struct mqd_parser *parser)
+/* Behind the heading is a hexadecimal number without leading zeros. */
+static int take_queue(struct mqd_parser *parser, const char *heading, bool sdma)
 {
+	const char *number = parser->lines.line + strlen(heading);
+	size_t n = parser->lines.length - strlen(heading);
 	uint32_t id;
 
-	if (!device_of(parser, COMPUTE_HEADING, &id))
+	if (n == 0 || (n > 1 && number[0] == '0') || !lines_hex(number, n, &id))
 		return lines_refuse_line(&parser->lines, "invalid id of a GPU");
 	parser->gpu = lines_gpu(&parser->lines, id);
-	parser->kind = parser->gpu && codec_knows_descriptor(parser->gpu->gfx_target) ? COMPUTE
-										      : IGNORED;
+	parser->kind = IGNORED;
+	if (parser->gpu && codec_knows_descriptor(parser->gpu->gfx_target) &&
+	    (!sdma || parser->sdma))
+		parser->kind = sdma ? SDMA : COMPUTE;
 	parser->xcc = 0;
 	parser->offset = 0;
+	parser->doorbell = 0;
 	/* Without a register there is no restriction. */
 	memset(parser->words, 0xff, sizeof(parser->words));
-	return 0;
-}
-
-static int take_sdma(struct mqd_parser *parser)
-{
-	uint32_t id;
-
-	if (!device_of(parser, SDMA_HEADING, &id))
-		return lines_refuse_line(&parser->lines, "invalid id of a GPU");
-	parser->gpu = lines_gpu(&parser->lines, id);
-	parser->kind = parser->sdma && parser->gpu &&
-				       codec_knows_descriptor(parser->gpu->gfx_target)
-			       ? SDMA
-			       : IGNORED;
-	parser->offset = 0;
-	parser->doorbell = 0;
 	return 0;
 }
 
@@ -347,9 +328,9 @@ static int take_heading(struct mqd_parser *parser)
 	if (parser->kind == NO_PROCESS)
 		return lines_refuse_line(&parser->lines, "expected a process first");
 	if (lines_start_with(&parser->lines, COMPUTE_HEADING))
-		return take_compute(parser);
+		return take_queue(parser, COMPUTE_HEADING, false);
 	if (lines_start_with(&parser->lines, SDMA_HEADING))
-		return take_sdma(parser);
+		return take_queue(parser, SDMA_HEADING, true);
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		if (lines_start_with(&parser->lines, others[i])) {
 			parser->kind = IGNORED;

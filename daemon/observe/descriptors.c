@@ -136,7 +136,7 @@ static int ask(struct daemon *daemon)
 	daemon->descriptors->outdated = false;
 	if (r < 0)
 		end_text(daemon);
-	if (r < 0 && r != -EAGAIN && r != -EBUSY && r != -ENOMEM)
+	if (r < 0 && r != -EAGAIN && r != -ENOMEM)
 		give_up(daemon, why);
 	return r;
 }

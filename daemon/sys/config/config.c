@@ -51,25 +51,6 @@ static const char *file_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Whether the directory has an entry of this name. Does not follow a symbolic link: a dangling one
- * must be reported, not ignored. -ENOENT, -EINVAL with a diagnostic. */
-static int find_entry(const char *directory, const char *name, const struct trust *trust,
-		      struct diagnostics *diagnostics)
-{
-	int fd = trust_open(directory, trust, O_PATH | O_DIRECTORY, diagnostics), r = 0;
-	struct stat st;
-
-	if (fd < 0)
-		return fd;
-	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		r = -errno;
-	close(fd);
-	if (r >= 0 || r == -ENOENT)
-		return r;
-	diagnostics_add(diagnostics, true, "%s/%s: %s", directory, name, strerror(-r));
-	return -EINVAL;
-}
-
 /* Adds DIRECTORY/NAME, in the place of a file of the same name. -ENOMEM. */
 static int list_put(struct config_list *list, const char *directory, const char *name)
 {
@@ -94,21 +75,21 @@ static int list_put(struct config_list *list, const char *directory, const char 
 	return 0;
 }
 
-int config_find(const char *const *directories, const char *name, const struct trust *trust,
-		struct config_list *list, struct diagnostics *diagnostics)
+/* Does not follow a symbolic link: a dangling one must be reported, not ignored. */
+static int list_entry(const char *directory, const char *name, const struct trust *trust,
+		      struct config_list *list, struct diagnostics *diagnostics)
 {
-	int r, worst = 0;
+	_cleanup_fd_ int fd = trust_open(directory, trust, O_PATH | O_DIRECTORY, diagnostics);
+	struct stat st;
 
-	for (; *directories; directories++) {
-		r = find_entry(*directories, name, trust, diagnostics);
-		if (r == 0)
-			r = list_put(list, *directories, name);
-		if (r == -ENOMEM)
-			return r;
-		if (r < 0 && r != -ENOENT)
-			worst = r;
-	}
-	return worst;
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return list_put(list, directory, name);
+	if (errno == ENOENT)
+		return 0;
+	diagnostics_add(diagnostics, true, "%s/%s: %s", directory, name, strerror(errno));
+	return -EINVAL;
 }
 
 static int list_directory(const char *path, bool required, const struct trust *trust,
@@ -143,13 +124,17 @@ static int compare_names(const void *left, const void *right)
 	return strcmp(file_name(*a), file_name(*b));
 }
 
-int config_find_all(const char *const *directories, bool required, const struct trust *trust,
-		    struct config_list *list, struct diagnostics *diagnostics)
+int config_find(const char *const *directories, const char *name, bool required,
+		const struct trust *trust, struct config_list *list,
+		struct diagnostics *diagnostics)
 {
 	int r, worst = 0;
 
 	for (; *directories; directories++) {
-		r = list_directory(*directories, required, trust, list, diagnostics);
+		r = name ? list_entry(*directories, name, trust, list, diagnostics)
+			 : list_directory(*directories, required, trust, list, diagnostics);
+		if (r == -ENOMEM)
+			return r;
 		if (r < 0)
 			worst = r;
 	}
@@ -673,7 +658,7 @@ static int read_all(struct config *config, const struct config_files *files)
 	if (files->config) {
 		read_file(config, files->config, files->single ? NULL : &files->trust);
 	} else {
-		r = config_find(main_directories, "gpuarbd.conf", &files->trust, &list,
+		r = config_find(main_directories, "gpuarbd.conf", false, &files->trust, &list,
 				config->diagnostics);
 		n_main = read_found(config, r, &list, &files->trust);
 	}
@@ -681,8 +666,8 @@ static int read_all(struct config *config, const struct config_files *files)
 		return n_main;
 
 	config->tenants_only = true;
-	r = config_find_all(files->tenants ? one : tenant_directories, files->tenants != NULL,
-			    &files->trust, &tenants, config->diagnostics);
+	r = config_find(files->tenants ? one : tenant_directories, NULL, files->tenants != NULL,
+			&files->trust, &tenants, config->diagnostics);
 	n_tenants = read_found(config, r, &tenants, &files->trust);
 	return n_tenants < 0 ? n_tenants : n_main + n_tenants;
 }

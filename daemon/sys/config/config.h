@@ -47,14 +47,10 @@ struct config_list {
 	size_t n;
 };
 
-/* Lists DIRECTORY/NAME of the last directory (of a NULL-terminated list) that has it; no file if
- * none has. Every directory that exists must pass trust_open(). -EINVAL with a diagnostic, -ENOMEM. */
-int config_find(const char *const *directories, const char *name, const struct trust *trust,
-		struct config_list *list, struct diagnostics *diagnostics);
-
-/* Lists DIRECTORY/?*.conf of all directories, sorted by file name; a file replaces one of the same
- * name in an earlier directory. Directories as above, and must exist if required. -EINVAL with a
- * diagnostic, -ENOMEM. */
-int config_find_all(const char *const *directories, bool required, const struct trust *trust,
-		    struct config_list *list, struct diagnostics *diagnostics);
+/* Lists DIRECTORY/NAME, or DIRECTORY/?*.conf where name is NULL, of all directories (a NULL-terminated list), sorted by
+ * file name; a file replaces one of the same name in an earlier directory. Every directory that exists must pass
+ * trust_open(), and must exist if required, without a name. -EINVAL with a diagnostic, -ENOMEM. */
+int config_find(const char *const *directories, const char *name, bool required,
+		const struct trust *trust, struct config_list *list,
+		struct diagnostics *diagnostics);
 void config_list_done(struct config_list *list);

@@ -96,9 +96,10 @@ TEST(empty_directory_that_others_can_write_is_refused)
 	scratch_write(&scratch, "lib/gpuarbd.conf", "");
 	scratch_write(&scratch, "lib/a.conf", "");
 	CHECK(chmod(directories[1], 01777) == 0);
-	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &list, &diagnostics) == -EINVAL);
+	CHECK(config_find(directories, "gpuarbd.conf", false, &OURS, &list, &diagnostics) ==
+	      -EINVAL);
 	CHECK(config_says(&diagnostics, "/etc"));
-	CHECK(config_find_all(directories, false, &OURS, &list, &diagnostics) == -EINVAL);
+	CHECK(config_find(directories, NULL, false, &OURS, &list, &diagnostics) == -EINVAL);
 	CHECK(diagnostics.n == 1); /* reported once */
 }
 
@@ -111,10 +112,13 @@ TEST(config_find_reports_a_file_in_the_place_of_a_directory)
 	char long_name[300] = "";
 
 	memset(long_name, 'x', sizeof(long_name) - 1);
-	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &list, &diagnostics) == -EINVAL);
+	CHECK(config_find(directories, "gpuarbd.conf", false, &OURS, &list, &diagnostics) ==
+	      -EINVAL);
 	CHECK(list.n == 0 && config_says(&diagnostics, "/etc"));
+	CHECK(config_find(directories, NULL, false, &OURS, &list, &diagnostics) == -EINVAL);
+	CHECK(list.n == 0 && diagnostics.n == 1);
 	CHECK(unlink(directories[0]) == 0 && mkdir(directories[0], 0755) == 0);
-	CHECK(config_find(directories, long_name, &OURS, &list, &diagnostics) == -EINVAL);
+	CHECK(config_find(directories, long_name, false, &OURS, &list, &diagnostics) == -EINVAL);
 	CHECK(list.n == 0 && config_says(&diagnostics, strerror(ENAMETOOLONG)));
 }
 
@@ -124,9 +128,10 @@ static void read_values(const struct scratch *scratch)
 	struct config_list list = { 0 };
 	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 
-	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &list, &diagnostics) == -EINVAL);
+	CHECK(config_find(directories, "gpuarbd.conf", false, &OURS, &list, &diagnostics) ==
+	      -EINVAL);
 	CHECK(diagnostics.n == 1 && config_says(&diagnostics, "uid 65534") && list.n == 0);
-	CHECK(config_find_all(directories, false, &OURS, &list, &diagnostics) == -EINVAL);
+	CHECK(config_find(directories, NULL, false, &OURS, &list, &diagnostics) == -EINVAL);
 	CHECK(diagnostics.n == 1);
 }
 
@@ -181,33 +186,22 @@ TEST(later_directory_overrides_by_file_name)
 	scratch_write(&scratch, "lib/gpuarbd.conf.old", "");
 	scratch_write(&scratch, "etc/b.conf", "");
 	CHECK(symlink("/dev/null", scratch_at(&scratch, "etc/a.conf")) == 0);
-	CHECK(config_find_all(directories, false, &OURS, &list, &diagnostics) == 0 && list.n == 2);
+	CHECK(config_find(directories, NULL, false, &OURS, &list, &diagnostics) == 0 &&
+	      list.n == 2);
 	CHECK(strcmp(list.paths[0], scratch_at(&scratch, "etc/a.conf")) == 0);
 	CHECK(strcmp(list.paths[1], scratch_at(&scratch, "etc/b.conf")) == 0);
 
 	config_list_done(&list);
 
-	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &list, &diagnostics) == 0);
+	CHECK(config_find(directories, "gpuarbd.conf", false, &OURS, &list, &diagnostics) == 0);
 	CHECK(list.n == 0);
 	scratch_write(&scratch, "lib/gpuarbd.conf", "");
-	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &list, &diagnostics) == 0);
+	CHECK(config_find(directories, "gpuarbd.conf", false, &OURS, &list, &diagnostics) == 0);
 	CHECK(list.n == 1 && strcmp(list.paths[0], scratch_at(&scratch, "lib/gpuarbd.conf")) == 0);
 	CHECK(symlink("nowhere", scratch_at(&scratch, "etc/gpuarbd.conf")) == 0);
-	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &list, &diagnostics) == 0);
+	CHECK(config_find(directories, "gpuarbd.conf", false, &OURS, &list, &diagnostics) == 0);
 	CHECK(list.n == 1 && strcmp(list.paths[0], scratch_at(&scratch, "etc/gpuarbd.conf")) == 0);
 	config_list_done(&list);
-}
-
-TEST(config_find_all_reports_a_file_in_the_place_of_a_directory)
-{
-	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
-	const char *const directories[] = { scratch_write(&scratch, "file", ""), NULL };
-	struct config_list list = { 0 };
-	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
-
-	CHECK(config_find_all(directories, false, &OURS, &list, &diagnostics) == -EINVAL &&
-	      list.n == 0);
-	CHECK(config_says(&diagnostics, "/file"));
 }
 
 TEST(link_to_dev_null_masks_a_file)
