@@ -36,6 +36,8 @@ struct asker {
 	bool reused;                  /* the helper has answered on this connection */
 	STAILQ_HEAD(, pending) queue; /* those that were sent are first */
 	size_t n;
+	int fds[ASKER_FDS_MAX]; /* of the answer */
+	size_t n_fds;
 	_Alignas(max_align_t) char answer[];
 };
 
@@ -157,23 +159,43 @@ static void lose(struct asker *asker, int r, const char *what)
 		flush(asker);
 }
 
+static void close_fds(struct asker *asker)
+{
+	while (asker->n_fds > 0)
+		close(asker->fds[--asker->n_fds]);
+}
+
+size_t asker_take_fds(struct asker *asker, int ret[static ASKER_FDS_MAX])
+{
+	size_t n = asker->n_fds;
+
+	memcpy(ret, asker->fds, n * sizeof(*ret));
+	asker->n_fds = 0;
+	return n;
+}
+
 /* ---- events ---------------------------------------------------------------------------- */
 
 /* Returns whether there may be more. */
 static bool receive(struct asker *asker)
 {
 	const struct pending *first = STAILQ_FIRST(&asker->queue);
-	ssize_t n = recv(asker->connection.fd, asker->answer, asker->helper->answer_size,
-			 MSG_DONTWAIT | MSG_TRUNC);
+	int flags = MSG_TRUNC;
+	ssize_t n = receive_with_fds(asker->connection.fd, asker->answer,
+				     asker->helper->answer_size, &flags, asker->fds,
+				     asker->helper->answer_fds, &asker->n_fds);
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	if (n == -EAGAIN || n == -EINTR)
 		return false;
 	if (n <= 0) {
+		close_fds(asker);
 		lose(asker, -ECONNRESET, "ended before it answered");
 		return false;
 	}
 	/* The helper may refuse the connection before it gets a request. */
-	if (!first || !asker->helper->is_valid(asker->answer, (size_t)n, first->body)) {
+	if (!first || flags & MSG_CTRUNC ||
+	    !asker->helper->is_valid(asker->answer, (size_t)n, asker->n_fds, first->body)) {
+		close_fds(asker);
 		lose(asker, -EBADMSG, "sent an invalid answer");
 		return false;
 	}
@@ -181,6 +203,7 @@ static bool receive(struct asker *asker)
 		hang_up(asker);
 	asker->reused = true;
 	end_first(asker, 0, asker->answer, "");
+	close_fds(asker);
 	return asker->connection.fd >= 0;
 }
 

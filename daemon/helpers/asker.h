@@ -13,13 +13,17 @@
 
 #include "util/base.h"
 
+#define ASKER_FDS_MAX 128U
+
 struct asker_helper {
 	const char *name, *unit;
 	size_t most;        /* requests without an answer */
 	size_t answer_size; /* at most */
+	size_t answer_fds;  /* file descriptors in an answer, at most ASKER_FDS_MAX */
 
-	/* Whether a packet of this length is an answer to the request; the struct has only its first bytes. */
-	bool (*is_valid)(void *answer, size_t length, const void *request);
+	/* Whether a packet of this length with so many descriptors is an answer to the request; the struct has only its
+	 * first bytes. */
+	bool (*is_valid)(void *answer, size_t length, size_t n_fds, const void *request);
 	bool lasts;   /* it serves one request after another on a connection */
 	bool repeats; /* a request may be carried out twice */
 };
@@ -56,6 +60,10 @@ DEFINE_CLEANUP(struct asker *, asker_free)
  * kernel says. */
 int asker_ask(struct asker *asker, const void *request, size_t request_size, int fd, uint64_t tag,
 	      char *why, size_t size);
+
+/* While an answer is passed: its file descriptors, which are the caller's from then on. Returns how many. Those that are
+ * not taken are closed. */
+size_t asker_take_fds(struct asker *asker, int ret[static ASKER_FDS_MAX]);
 
 /* Sends a request on a connection of its own, and waits for no answer: the event loop may have ended. Forgets
  * requests that are under way. Fails as asker_ask(). */

@@ -6,7 +6,7 @@
 
 #include "helpers/asker.h"
 
-static bool is_valid(void *packet, size_t length, const void *asked)
+static bool is_valid(void *packet, size_t length, size_t, const void *asked)
 {
 	const struct budget_request *request = asked;
 	const struct budget_answer *answer = packet;

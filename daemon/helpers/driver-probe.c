@@ -1,70 +1,31 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "helpers/driver-probe.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include "util/fd.h"
-#include "util/text.h"
-
-static bool is_valid(const struct probe_message *message, ssize_t n, size_t n_fds)
+static size_t count_fds(const struct probe_answer *answer)
 {
-	if (n != (ssize_t)sizeof(*message) || message->protocol != PROBE_PROTOCOL ||
-	    message->text[sizeof(message->text) - 1] != '\0')
-		return false;
-	if (message->kind == PROBE_GPU)
-		return (n_fds == PROBE_FDS || n_fds == 0) && message->kfd_gpu_id != 0;
-	return message->kind == PROBE_END && n_fds == 0 && message->error <= 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < answer->n; i++)
+		n += answer->gpus[i].subscribed ? PROBE_FDS : 0;
+	return n;
 }
 
-/* A read must not wait, whatever the descriptors are. */
-static bool set_nonblocking(const int *fds, size_t n)
+static bool is_valid(void *packet, size_t length, size_t n_fds, const void *)
 {
-	for (size_t i = 0; i < n; i++) {
-		int flags = fcntl(fds[i], F_GETFL);
+	const struct probe_answer *answer = packet;
 
-		if (flags < 0 || fcntl(fds[i], F_SETFL, flags | O_NONBLOCK) < 0)
-			return false;
-	}
-	return true;
+	return length == sizeof(*answer) && answer->protocol == PROBE_PROTOCOL &&
+	       answer->error <= 0 && answer->n <= (answer->error < 0 ? 0 : PROBE_GPUS) &&
+	       n_fds == count_fds(answer) && memchr(answer->text, '\0', sizeof(answer->text));
 }
 
-static void close_all(int fds[static PROBE_FDS])
-{
-	for (size_t i = 0; i < PROBE_FDS; i++) {
-		if (fds[i] >= 0)
-			close(fds[i]);
-		fds[i] = -1;
-	}
-}
-
-int driver_probe_receive(int socket, struct probe_message *ret, int ret_fds[static PROBE_FDS],
-			 char *why, size_t size)
-{
-	int flags = 0;
-	size_t n_fds;
-	ssize_t n;
-
-	for (size_t i = 0; i < PROBE_FDS; i++)
-		ret_fds[i] = -1;
-	n = receive_with_fds(socket, ret, sizeof(*ret), &flags, ret_fds, PROBE_FDS, &n_fds);
-	if (n < 0)
-		return n == -EAGAIN || n == -EINTR
-			       ? -EAGAIN
-			       : refuse(why, size, (int)n, "cannot read from gpuarb-probe: %s",
-					strerror((int)-n));
-	if (n == 0 && n_fds == 0)
-		return refuse(why, size, -EOPNOTSUPP,
-			      "gpuarb-probe ended without an answer: there is no /dev/kfd, or its "
-			      "journal has the reason");
-	if (!is_valid(ret, n, n_fds) || flags & MSG_CTRUNC || !set_nonblocking(ret_fds, n_fds)) {
-		close_all(ret_fds);
-		return refuse(why, size, -EBADMSG,
-			      "gpuarb-probe sent an invalid message: use the gpuarb-probe of this "
-			      "version");
-	}
-	return 0;
-}
+const struct asker_helper probe_helper = {
+	.name = "gpuarb-probe",
+	.unit = "gpuarb-probe.socket",
+	.most = 1,
+	.answer_size = sizeof(struct probe_answer),
+	.answer_fds = PROBE_GPUS * PROBE_FDS,
+	.is_valid = is_valid,
+};

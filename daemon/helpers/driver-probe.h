@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What gpuarb-probe answers to a connection: the event file descriptors of the driver. */
+/* gpuarbd's requests to gpuarb-probe, for event file descriptors of the driver: an asker sends them. A request is one
+ * byte. */
 
-#include <stddef.h>
-
+#include "helpers/asker.h"
 #include "helpers/probe-protocol.h"
 
 #define DRIVER_PROBE_SOCKET "/run/gpuarb-probe.socket"
 
-/*
- * Receives a message; ret_fds are the caller's to close, -1: none. -EAGAIN: not yet. Other errors end the
- * request, with a sentence in why: -EOPNOTSUPP: gpuarb-probe ended without an answer; -EBADMSG: invalid
- * data.
- */
-int driver_probe_receive(int socket, struct probe_message *ret, int ret_fds[static PROBE_FDS],
-			 char *why, size_t size);
+extern const struct asker_helper probe_helper; /* answers with a struct probe_answer */

@@ -16,7 +16,7 @@ struct enforce {
 	void *userdata;
 };
 
-static bool is_valid(void *answer, size_t length, const void *)
+static bool is_valid(void *answer, size_t length, size_t, const void *)
 {
 	return enforce_answer_check(answer, length) >= 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "helpers/fdinfo-client.h"
 
-static bool is_valid(void *answer, size_t length, const void *)
+static bool is_valid(void *answer, size_t length, size_t, const void *)
 {
 	return drm_scan_check(answer, length) == 0;
 }

@@ -11,26 +11,25 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "observe/observe.h"
 #include "helpers/driver-probe.h"
-#include "helpers/helper.h"
 #include "hw/smi-event.h"
 #include "protocol/protocol.h"
 #include "util/grow.h"
 
 struct driver {
-	struct helper helper; /* gpuarb-probe */
-	bool answered;        /* it has sent a GPU */
-	uint64_t usec;        /* of the last request; 0: none */
-	uint64_t generation;  /* of the list of GPUs at that time */
-	bool fails;           /* the last request failed, which was logged */
-	bool lost;            /* it failed, or a descriptor has ended since */
+	struct asker *probe;
+	bool asked;          /* it has not answered yet */
+	uint64_t usec;       /* of the last request; 0: none */
+	uint64_t generation; /* of the list of GPUs at that time */
+	bool fails;          /* the last request failed, which was logged */
+	bool lost;           /* it failed, or a descriptor has ended since */
 	LIST_HEAD(, driver_stream) streams;
 	struct driver_eviction *evictions; /* at present */
 	size_t n_evictions;
@@ -270,12 +269,14 @@ static int on_stream(sd_event_source *, int fd, uint32_t events, void *userdata)
 	return 0;
 }
 
-/* Takes the descriptor. */
+/* Takes the descriptor. A read must not wait, whatever it is. */
 static int add_stream(struct daemon *daemon, uint32_t kfd_gpu_id, int fd)
 {
 	struct driver_stream *stream = calloc(1, sizeof(*stream));
-	int r = stream ? 0 : -ENOMEM;
+	int flags = fcntl(fd, F_GETFL), r = stream ? 0 : -ENOMEM;
 
+	if (r >= 0 && (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0))
+		r = -errno;
 	if (r >= 0)
 		r = sd_event_add_io(daemon->event, &stream->source, fd, EPOLLIN, on_stream, stream);
 	if (r < 0) {
@@ -293,7 +294,7 @@ static int add_stream(struct daemon *daemon, uint32_t kfd_gpu_id, int fd)
 /* ---- gpuarb-probe ---------------------------------------------------------------------- */
 
 /* gpuarbd reads sysfs by itself; libhsakmt is what programs see. */
-static void compare_topology(const struct gpu *gpu, const struct probe_message *probe)
+static void compare_topology(const struct gpu *gpu, const struct probe_gpu *probe)
 {
 	struct cuset all;
 	const struct {
@@ -316,11 +317,10 @@ static void compare_topology(const struct gpu *gpu, const struct probe_message *
 				    rows[i].sysfs);
 }
 
-/* Ends the request. r: 0; or a negative errno and why. */
-static void end_request(struct daemon *daemon, int r, const char *why)
+/* r: 0; or a negative errno and why. */
+static void note_result(struct daemon *daemon, int r, const char *why)
 {
-	helper_close(&daemon->driver->helper);
-	helper_await(&daemon->driver->helper, 0);
+	daemon->driver->asked = false;
 	daemon->driver->lost = r < 0;
 	if (r < 0 && !daemon->driver->fails)
 		log_line(r == -EOPNOTSUPP ? LOG_INFO : LOG_WARNING,
@@ -331,65 +331,56 @@ static void end_request(struct daemon *daemon, int r, const char *why)
 	daemon->driver->fails = r < 0;
 }
 
-static int take_gpu(struct daemon *daemon, const struct probe_message *message,
-		    int fds[static PROBE_FDS])
+static int take_gpus(struct daemon *daemon, const struct probe_answer *answer)
 {
-	const struct gpu *gpu = find_gpu(daemon, message->kfd_gpu_id);
-	int r = 0;
+	int fds[ASKER_FDS_MAX], *fd = fds, r = 0;
 
-	if (!daemon->driver->answered)
-		free_streams(daemon); /* of the request before */
-	daemon->driver->answered = true;
-	for (size_t i = 0; i < PROBE_FDS; i++) {
-		if (fds[i] < 0)
-			continue;
-		if (gpu && !gpu->info.switches && r >= 0)
-			r = add_stream(daemon, message->kfd_gpu_id, fds[i]);
-		else
-			close(fds[i]);
+	asker_take_fds(daemon->driver->probe, fds);
+	free_streams(daemon); /* of the request before */
+	for (size_t i = 0; i < answer->n; i++) {
+		const struct probe_gpu *probe = &answer->gpus[i];
+		const struct gpu *gpu = find_gpu(daemon, probe->kfd_gpu_id);
+
+		for (size_t k = 0; probe->subscribed && k < PROBE_FDS; k++, fd++) {
+			if (gpu && !gpu->info.switches && r >= 0)
+				r = add_stream(daemon, probe->kfd_gpu_id, *fd);
+			else
+				close(*fd);
+		}
+		if (gpu)
+			compare_topology(gpu, probe);
 	}
-	if (gpu)
-		compare_topology(gpu, message);
 	return r;
 }
 
-static int on_answer(sd_event_source *, int fd, uint32_t, void *userdata)
+static void on_answer(void *userdata, const struct asker_request *, int r, const void *packet,
+		      const char *why)
 {
+	const struct probe_answer *answer = packet;
 	struct daemon *daemon = userdata;
-	struct probe_message message;
-	int fds[PROBE_FDS], r;
-	char why[256];
 
-	r = driver_probe_receive(fd, &message, fds, why, sizeof(why));
-	if (r == -EAGAIN)
-		return 0;
-	if (r < 0) {
-		end_request(daemon, r, why);
-	} else if (message.kind == PROBE_END) {
-		end_request(daemon, message.error, message.text);
-	} else {
-		r = take_gpu(daemon, &message, fds);
-		if (r < 0)
-			end_request(daemon, r, strerror(-r));
+	if (r == -ECONNRESET) {
+		r = -EOPNOTSUPP;
+		why = "gpuarb-probe ended without an answer: there is no /dev/kfd, or its journal "
+		      "has the reason";
+	} else if (answer && answer->error < 0) {
+		r = answer->error;
+		why = answer->text;
+	} else if (answer) {
+		r = take_gpus(daemon, answer);
+		why = strerror(-r);
 	}
-	return 0;
+	note_result(daemon, r, why);
 }
 
-static int on_timeout(sd_event_source *, uint64_t, void *userdata)
+static void request(struct daemon *daemon)
 {
-	end_request(userdata, -ETIMEDOUT, "gpuarb-probe does not answer");
-	return 0;
-}
+	char why[256];
+	int r = asker_ask(daemon->driver->probe, "", 1, -1, 0, why, sizeof(why));
 
-static int request(struct daemon *daemon, char *why, size_t size)
-{
-	int r;
-
-	daemon->driver->usec = daemon_now_usec();
-	daemon->driver->generation = scan_generation(daemon);
-	daemon->driver->answered = false;
-	r = helper_open(&daemon->driver->helper, why, size);
-	return r < 0 ? r : helper_await(&daemon->driver->helper, ANSWER_USEC);
+	daemon->driver->asked = r >= 0;
+	if (r < 0)
+		note_result(daemon, r, why);
 }
 
 /* Returns whether there is a GPU of which there can be events. */
@@ -411,8 +402,7 @@ static bool tell_silent(const struct daemon *daemon)
 
 static bool is_wanted(const struct daemon *daemon)
 {
-	if (hw_is_simulated(daemon->hw) || daemon->driver->helper.fd >= 0 ||
-	    scan_is_unsettled(daemon) ||
+	if (hw_is_simulated(daemon->hw) || daemon->driver->asked || scan_is_unsettled(daemon) ||
 	    !(process_scan_in_use(daemon) || daemon->arbiter->n_leases > 0))
 		return false;
 	if (daemon->driver->usec == 0 || daemon->driver->generation != scan_generation(daemon))
@@ -422,8 +412,7 @@ static bool is_wanted(const struct daemon *daemon)
 
 void driver_events_refresh(struct daemon *daemon)
 {
-	char why[256] = "";
-	int r;
+	bool again;
 
 	forget_processes(daemon);
 	/* In an older scan, a lease that came since seems to have no process. */
@@ -433,16 +422,13 @@ void driver_events_refresh(struct daemon *daemon)
 		schedule_update(daemon);
 	if (!is_wanted(daemon))
 		return;
-	if ((daemon->driver->usec == 0 || daemon->driver->generation != scan_generation(daemon)) &&
-	    !tell_silent(daemon)) {
+	again = daemon->driver->usec > 0 && daemon->driver->generation == scan_generation(daemon);
+	daemon->driver->usec = daemon_now_usec();
+	daemon->driver->generation = scan_generation(daemon);
+	if (again || tell_silent(daemon))
+		request(daemon);
+	else
 		free_streams(daemon);
-		daemon->driver->usec = daemon_now_usec();
-		daemon->driver->generation = scan_generation(daemon);
-		return;
-	}
-	r = request(daemon, why, sizeof(why));
-	if (r < 0)
-		end_request(daemon, r, why);
 }
 
 int driver_events_start(struct daemon *daemon)
@@ -451,9 +437,8 @@ int driver_events_start(struct daemon *daemon)
 	if (!daemon->driver)
 		return -ENOMEM;
 	LIST_INIT(&daemon->driver->streams);
-	return helper_init(&daemon->driver->helper, daemon->event, SOCK_SEQPACKET,
-			   daemon->options->probe, "gpuarb-probe.socket", on_answer, on_timeout,
-			   daemon);
+	return asker_new(daemon->event, &probe_helper, daemon->options->probe, ANSWER_USEC,
+			 on_answer, NULL, daemon, &daemon->driver->probe);
 }
 
 void driver_events_stop(struct daemon *daemon)
@@ -461,7 +446,7 @@ void driver_events_stop(struct daemon *daemon)
 	if (!daemon->driver)
 		return;
 	free_streams(daemon);
-	helper_done(&daemon->driver->helper);
+	asker_free(daemon->driver->probe);
 	free(daemon->driver->evictions);
 	free(daemon->driver);
 }

@@ -81,10 +81,10 @@ static void depart(struct stage *s)
 static void accept_daemon(struct stage *s)
 {
 	s->probe = accept4(s->listening, NULL, NULL, SOCK_CLOEXEC);
-	CHECK(s->probe >= 0);
+	CHECK(s->probe >= 0 && recv(s->probe, &(char){ 0 }, 1, 0) == 1);
 }
 
-static void send_message(struct stage *s, struct probe_message message, const int *fds, size_t n)
+static void send_message(struct stage *s, struct probe_answer message, const int *fds, size_t n)
 {
 	union {
 		struct cmsghdr header;
@@ -105,30 +105,29 @@ static void send_message(struct stage *s, struct probe_message message, const in
 }
 
 /* What gpuarb-probe says of the GPU: the same as sysfs. */
-static struct probe_message about(const struct stage *s)
+static struct probe_answer about(const struct stage *s)
 {
 	const struct gpu_info *info = &s->machine.gpus[0];
 
-	return (struct probe_message){ .protocol = PROBE_PROTOCOL,
-				       .kind = PROBE_GPU,
-				       .kfd_gpu_id = machine_gpu_id(&s->machine, 0),
-				       .gfx_target = info->gfx_target,
-				       .cus = 60,
-				       .queue_slots = info->queue_slots,
-				       .sdma_queues = info->sdma_queues,
-				       .sdma_xgmi_queues = info->sdma_xgmi_queues };
+	return (struct probe_answer){ .protocol = PROBE_PROTOCOL,
+				      .n = 1,
+				      .gpus = { { .kfd_gpu_id = machine_gpu_id(&s->machine, 0),
+						  .subscribed = 1,
+						  .gfx_target = info->gfx_target,
+						  .cus = 60,
+						  .queue_slots = info->queue_slots,
+						  .sdma_queues = info->sdma_queues,
+						  .sdma_xgmi_queues = info->sdma_xgmi_queues } } };
 }
 
 /* Gives the daemon the ends of two pipes. */
-static void subscribe(struct stage *s, const struct probe_message *message)
+static void subscribe(struct stage *s, const struct probe_answer *message)
 {
-	const struct probe_message end = { .protocol = PROBE_PROTOCOL, .kind = PROBE_END };
 	int urgent[2], other[2];
 
 	accept_daemon(s);
 	CHECK(pipe2(urgent, O_CLOEXEC) == 0 && pipe2(other, O_CLOEXEC) == 0);
 	send_message(s, *message, (int[]){ urgent[0], other[0] }, 2);
-	send_message(s, end, NULL, 0);
 	close(urgent[0]);
 	close(other[0]);
 	s->urgent = urgent[1];
@@ -146,10 +145,9 @@ static uint64_t lease_number(const struct stage *s, const char *name)
 }
 
 /* The number of events of this kind of the GPU. */
-static uint64_t events(const struct stage *s, const char *wanted)
+static uint64_t events_of(const struct stage *s, const char *gpu, const char *wanted)
 {
-	sd_bus_message *m = call(
-		get(s->machine.bus, GPUARB_PATH_GPU "/0", GPUARB_INTERFACE_GPU, "DriverEvents"));
+	sd_bus_message *m = call(get(s->machine.bus, gpu, GPUARB_INTERFACE_GPU, "DriverEvents"));
 	uint64_t count, found = 0;
 	const char *kind;
 
@@ -160,6 +158,11 @@ static uint64_t events(const struct stage *s, const char *wanted)
 			found = count;
 	sd_bus_message_unref(m);
 	return found;
+}
+
+static uint64_t events(const struct stage *s, const char *wanted)
+{
+	return events_of(s, GPUARB_PATH_GPU "/0", wanted);
 }
 
 PRINTF_LIKE(2, 3)
@@ -183,7 +186,7 @@ TEST_WITH(a_reset_marks_the_leases_of_its_gpu, struct stage *s)
 	struct live_record record;
 
 	arrive(s);
-	subscribe(s, (struct probe_message[]){ about(s) });
+	subscribe(s, (struct probe_answer[]){ about(s) });
 	tell(s->urgent, "3 1 job hang\n");
 	AWAIT(s->machine.bus, lease_number(s, "Resets") == 1);
 	CHECK(lease_says(s->machine.bus, s->lease.path, "Reason", "0000:03:00.0"));
@@ -212,7 +215,7 @@ TEST_WITH(nothing_is_granted_on_a_gpu_that_is_being_reset, struct stage *s)
 	struct live_lease lease;
 
 	arrive(s);
-	subscribe(s, (struct probe_message[]){ about(s) });
+	subscribe(s, (struct probe_answer[]){ about(s) });
 	tell(s->urgent, "3 1 job hang\n");
 	AWAIT(s->machine.bus, events(s, "reset") == 1);
 	CHECK(is_error(call(ask(s->machine.bus, "Reserve", 15)), GPUARB_ERROR_NO_CAPACITY,
@@ -227,7 +230,7 @@ TEST_WITH(evictions_are_counted_and_timed, struct stage *s)
 	uint32_t id;
 
 	arrive(s);
-	subscribe(s, (struct probe_message[]){ about(s) });
+	subscribe(s, (struct probe_answer[]){ about(s) });
 	id = machine_gpu_id(&s->machine, 0);
 	evict(s, "9 5000000 -%d %x 2\n9 5100000 -%d %x 0\n", s->pid, id, s->pid, id);
 	AWAIT(s->machine.bus, events(s, "evicted") == 2);
@@ -248,7 +251,7 @@ TEST_WITH(evictions_are_counted_and_timed, struct stage *s)
 TEST_WITH(a_process_that_leaves_the_gpu_is_not_evicted_any_more, struct stage *s)
 {
 	arrive(s);
-	subscribe(s, (struct probe_message[]){ about(s) });
+	subscribe(s, (struct probe_answer[]){ about(s) });
 	evict(s, "9 5000000 -%d %x 2\n", s->pid, machine_gpu_id(&s->machine, 0));
 	AWAIT(s->machine.bus, lease_number(s, "EvictedSince") == 5000);
 	CHECK(fake_sysfs_queue_gone(s->machine.sys, s->pid, 0) == 0);
@@ -260,7 +263,7 @@ TEST_WITH(garbled_events_are_counted_as_unknown, struct stage *s)
 	char noise[8192];
 
 	arrive(s);
-	subscribe(s, (struct probe_message[]){ about(s) });
+	subscribe(s, (struct probe_answer[]){ about(s) });
 	tell(s->urgent, "stuff\n\n3 \n7f 1\n");
 	AWAIT(s->machine.bus, events(s, "unknown") == 4);
 	tell(s->urgent, "4 "); /* the rest of the line comes later */
@@ -279,7 +282,7 @@ TEST_WITH(a_flood_of_events_does_not_block_the_daemon, struct stage *s)
 	uint64_t before;
 
 	arrive(s);
-	subscribe(s, (struct probe_message[]){ about(s) });
+	subscribe(s, (struct probe_answer[]){ about(s) });
 	CHECK(fcntl(s->other, F_SETFL, O_NONBLOCK) == 0);
 	for (unsigned i = 0; i < 20; i++) {
 		before = events(s, "migration");
@@ -311,31 +314,37 @@ TEST_WITH(a_probe_that_never_answers_does_not_block_the_daemon, struct stage *s)
 	await_probe_end(s);
 }
 
+static void await_refusal(struct stage *s)
+{
+	await_probe_end(s);
+	CHECK(strstr(log_end(&s->machine.rig), "gpuarb-probe sent an invalid answer"));
+}
+
 TEST(invalid_messages_end_the_request)
 {
-	struct probe_message wrong[6];
+	struct probe_answer wrong[7];
 	static struct stage s;
-	int fds[2], n_fds[] = { 2, 2, 2, 1, 0, 2 };
+	int fds[2], n_fds[] = { 2, 2, 2, 1, 2, 2, 0 };
 
 	CHECK(pipe2(fds, O_CLOEXEC) == 0);
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
-		arrive(&s);
+		arrive_at(&s, 1, false, true);
 		for (size_t k = 0; k < ARRAY_SIZE(wrong); k++)
 			wrong[k] = about(&s);
 		wrong[0].protocol++;
-		wrong[1].kind = 7;
-		wrong[2].kfd_gpu_id = 0;
-		wrong[4].text[sizeof(wrong[4].text) - 1] = 'x';
-		wrong[5].kind = PROBE_END;
+		wrong[1].n = PROBE_GPUS + 1;
+		wrong[2].error = 1;
+		wrong[4].error = -EIO;
+		memset(wrong[5].text, 'x', sizeof(wrong[5].text));
 		accept_daemon(&s);
 		send_message(&s, wrong[i], fds, (size_t)n_fds[i]);
-		await_probe_end(&s);
+		await_refusal(&s);
 		depart(&s);
 	}
-	arrive(&s);
+	arrive_at(&s, 1, false, true);
 	accept_daemon(&s);
 	CHECK(send(s.probe, "stuff", 5, 0) == 5);
-	await_probe_end(&s);
+	await_refusal(&s);
 	depart(&s);
 	close(fds[0]);
 	close(fds[1]);
@@ -343,27 +352,26 @@ TEST(invalid_messages_end_the_request)
 
 TEST_WITH(a_topology_that_differs_from_sysfs_is_logged, struct stage *s)
 {
-	struct probe_message message;
+	struct probe_answer message;
 	const char *said;
 	char line[64];
 
 	arrive_at(s, 1, false, true);
 	message = about(s);
-	message.queue_slots += 8;
+	message.gpus[0].queue_slots += 8;
 	subscribe(s, &message);
 	tell(s->urgent, "2 1:1\n");
 	AWAIT(s->machine.bus, events(s, "throttled") == 1);
 	said = log_end(&s->machine.rig);
-	snprintf(line, sizeof(line), "libhsakmt says %u", message.queue_slots);
+	snprintf(line, sizeof(line), "libhsakmt says %u", message.gpus[0].queue_slots);
 	CHECK(strstr(said, line));
 }
 
 TEST_WITH(a_machine_without_kfd_is_logged_once, struct stage *s)
 {
-	struct probe_message end = { .protocol = PROBE_PROTOCOL,
-				     .kind = PROBE_END,
-				     .error = -EOPNOTSUPP,
-				     .text = "cannot open /dev/kfd" };
+	struct probe_answer end = { .protocol = PROBE_PROTOCOL,
+				    .error = -EOPNOTSUPP,
+				    .text = "cannot open /dev/kfd" };
 	const char *said;
 
 	arrive_at(s, 1, false, true);
@@ -384,7 +392,7 @@ static bool is_closed(int fd)
 
 TEST_WITH(no_events_are_kept_of_a_card_whose_partition_mode_can_be_changed, struct stage *s)
 {
-	struct probe_message message;
+	struct probe_answer message;
 
 	arrive_at(s, 2, true, false);
 	message = about(s);
@@ -393,26 +401,26 @@ TEST_WITH(no_events_are_kept_of_a_card_whose_partition_mode_can_be_changed, stru
 	depart(s);
 	arrive_at(s, 2, true, false);
 	message = about(s);
-	message.kfd_gpu_id = machine_gpu_id(&s->machine, 1);
+	message.gpus[message.n++] = message.gpus[0];
+	message.gpus[0].subscribed = 0;
+	message.gpus[1].kfd_gpu_id = machine_gpu_id(&s->machine, 1);
 	subscribe(s, &message);
 	tell(s->urgent, "2 1:1\n");
-	AWAIT_STATE(number_of(s->machine.bus, GPUARB_PATH_GPU "/1", GPUARB_INTERFACE_GPU,
-			      "QueueSlots") > 0);
+	AWAIT(s->machine.bus, events_of(s, GPUARB_PATH_GPU "/1", "throttled") == 1);
 	CHECK(!is_closed(s->urgent) && !is_closed(s->other));
 }
 
 TEST_WITH(a_probe_may_send_a_gpu_without_events, struct stage *s)
 {
-	const struct probe_message end = { .protocol = PROBE_PROTOCOL, .kind = PROBE_END };
-	struct probe_message message;
+	struct probe_answer message;
 	const char *said;
 
 	arrive_at(s, 1, false, true);
 	message = about(s);
-	message.cus++; /* it is compared all the same */
+	message.gpus[0].cus++; /* it is compared all the same */
+	message.gpus[0].subscribed = 0;
 	accept_daemon(s);
 	send_message(s, message, NULL, 0);
-	send_message(s, end, NULL, 0);
 	await_probe_end(s);
 	said = log_end(&s->machine.rig);
 	CHECK(strstr(said, "says 61") && !strstr(said, "events of the driver cannot"));

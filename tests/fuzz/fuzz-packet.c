@@ -69,47 +69,22 @@ FUZZ(answer) /* of gpuarb-enforce, and a scan of gpuarb-fdinfo */
 
 /* ---- gpuarb-probe -------------------------------------------------------------------------- */
 
-static void send_with_fds(int socket, const void *data, size_t size, unsigned n)
-{
-	union {
-		struct cmsghdr header;
-		char room[CMSG_SPACE(4 * sizeof(int))];
-	} control = { 0 };
-	struct iovec iov = { (void *)(uintptr_t)data, size };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
-	int fds[4] = { STDERR_FILENO, STDERR_FILENO, STDERR_FILENO, STDERR_FILENO };
-
-	if (n > 0) {
-		message.msg_control = &control;
-		message.msg_controllen = CMSG_SPACE(n * sizeof(int));
-		control.header = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
-						   .cmsg_type = SCM_RIGHTS,
-						   .cmsg_len = CMSG_LEN(n * sizeof(int)) };
-		memcpy(CMSG_DATA(&control.header), fds, n * sizeof(int));
-	}
-	(void)sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-}
-
 /* The first byte is the number of file descriptors. */
 FUZZ(probe)
 {
-	struct probe_message message;
-	int sockets[2], fds[PROBE_FDS], r;
-	char why[300] = "";
+	struct probe_answer *answer = calloc(1, sizeof(*answer));
+	size_t n_fds = 0;
 
-	if (size == 0)
-		return;
-	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0);
-	send_with_fds(sockets[1], data + 1, size - 1, data[0] % 5);
-	close(sockets[1]);
-	while ((r = driver_probe_receive(sockets[0], &message, fds, why, sizeof(why))) == 0) {
-		CHECK(text_printable(why) && memchr(message.text, '\0', sizeof(message.text)));
-		for (size_t i = 0; i < PROBE_FDS; i++)
-			if (fds[i] >= 0)
-				close(fds[i]);
+	CHECK(answer);
+	if (size > 1)
+		memcpy(answer, data + 1, size - 1 < sizeof(*answer) ? size - 1 : sizeof(*answer));
+	if (size > 0 && probe_helper.is_valid(answer, size - 1, data[0], NULL)) {
+		CHECK(answer->n <= PROBE_GPUS && memchr(answer->text, '\0', sizeof(answer->text)));
+		for (size_t i = 0; i < answer->n; i++)
+			n_fds += answer->gpus[i].subscribed ? PROBE_FDS : 0;
+		CHECK(n_fds == data[0]);
 	}
-	CHECK(why[0] && fds[0] == -1 && fds[1] == -1);
-	close(sockets[0]);
+	free(answer);
 }
 
 /* ---- clients that ask a helper ---------------------------------------------------------------- */

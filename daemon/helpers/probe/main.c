@@ -27,8 +27,6 @@
 #include "util/fd.h"
 #include "util/log.h"
 
-#define NODES_MAX 1024U
-
 /* Of <linux/kfd_ioctl.h>, which includes a header of libdrm. */
 struct smi_events_args {
 	uint32_t gpu_id;
@@ -56,29 +54,27 @@ static const uint64_t subscriptions[PROBE_FDS] = {
 		EVENT(ALL_PROCESSES),
 };
 
-/* ---- sending ------------------------------------------------------------------------- */
+/* The answer, so far. */
+struct probe {
+	int kfd;
+	struct probe_answer answer;
+	int fds[PROBE_GPUS * PROBE_FDS];
+	size_t n_fds;
+};
 
-static int send_message(const struct probe_message *message, const int *fds, size_t n)
+/* The answer is the error and a sentence, which is logged, too. Returns the error. */
+PRINTF_LIKE(3, 4)
+static int fail(struct probe *probe, int error, const char *format, ...)
 {
-	return send_with_fds(STDIN_FILENO, message, sizeof(*message), 0, fds, n);
-}
-
-/* Sends the end, with the error and a sentence, which it also logs. Returns the error. */
-PRINTF_LIKE(2, 3)
-static int finish(int error, const char *format, ...)
-{
-	struct probe_message message = { .protocol = PROBE_PROTOCOL,
-					 .kind = PROBE_END,
-					 .error = error };
 	va_list ap;
 
 	va_start(ap, format);
-	vsnprintf(message.text, sizeof(message.text), format, ap);
+	vsnprintf(probe->answer.text, sizeof(probe->answer.text), format, ap);
 	va_end(ap);
-	if (error < 0)
-		log_warning("%s", message.text);
-	send_message(&message, NULL, 0);
-	return error;
+	log_warning("%s", probe->answer.text);
+	probe->answer.n = 0;
+	probe->n_fds = 0;
+	return probe->answer.error = error;
 }
 
 /* ---- one GPU --------------------------------------------------------------------------- */
@@ -115,14 +111,12 @@ static int subscribe(int kfd, uint32_t gpu_id, uint64_t events)
 	return (int)args.fd;
 }
 
-static struct probe_message describe(const HsaNodeProperties *node, uint32_t gpu_id)
+static struct probe_gpu describe(const HsaNodeProperties *node, uint32_t gpu_id)
 {
 	const HSA_ENGINE_ID *engine = &node->EngineId;
 	uint32_t per_engine = node->NumSdmaQueuesPerEngine;
 
-	return (struct probe_message){
-		.protocol = PROBE_PROTOCOL,
-		.kind = PROBE_GPU,
+	return (struct probe_gpu){
 		.kfd_gpu_id = gpu_id,
 		.gfx_target = engine->ui32.Major * 10000U + engine->ui32.Minor * 100U +
 			      engine->ui32.Stepping,
@@ -144,70 +138,79 @@ static bool can_switch(const HsaNodeProperties *node)
 	return access(path, F_OK) == 0 || errno != ENOENT;
 }
 
-static int send_gpu(int kfd, const HsaNodeProperties *node, uint32_t gpu_id)
+static int add_gpu(struct probe *probe, const HsaNodeProperties *node, uint32_t gpu_id)
 {
-	struct probe_message message = describe(node, gpu_id);
-	size_t n = 0, most = can_switch(node) ? 0 : PROBE_FDS;
-	int fds[PROBE_FDS], r = 0;
+	struct probe_gpu gpu = describe(node, gpu_id);
 
-	for (; n < most && r >= 0; n += r >= 0) {
-		r = subscribe(kfd, gpu_id, subscriptions[n]);
-		if (r >= 0)
-			fds[n] = r;
+	gpu.subscribed = !can_switch(node);
+	for (size_t i = 0; gpu.subscribed && i < PROBE_FDS; i++) {
+		int r = subscribe(probe->kfd, gpu_id, subscriptions[i]);
+
+		if (r < 0)
+			return fail(probe, r == -ENOTTY ? -EOPNOTSUPP : r,
+				    "GPU id %u: cannot subscribe to events of the driver: %s",
+				    gpu_id, strerror(-r));
+		probe->fds[probe->n_fds++] = r;
 	}
-	if (r >= 0)
-		r = send_message(&message, fds, n);
-	while (n > 0)
-		close(fds[--n]);
-	return r;
+	probe->answer.gpus[probe->answer.n++] = gpu;
+	return 0;
 }
 
 /* ---- all of them ------------------------------------------------------------------------ */
 
-static int probe(int kfd, unsigned n_nodes)
+static void add_gpus(struct probe *probe, unsigned n_nodes)
 {
-	unsigned gpus = 0;
+	int r = 0;
 
-	for (unsigned i = 0; i < n_nodes && i < NODES_MAX; i++) {
+	for (unsigned i = 0; i < n_nodes && r >= 0 && probe->answer.n < PROBE_GPUS; i++) {
 		HsaNodeProperties node;
 		uint32_t gpu_id;
-		int r;
 
 		if (hsaKmtGetNodeProperties(i, &node) != HSAKMT_STATUS_SUCCESS ||
 		    node.NumFComputeCores == 0)
 			continue;
 		gpu_id = read_gpu_id(i);
-		if (gpu_id == 0)
-			continue;
-		r = send_gpu(kfd, &node, gpu_id);
-		if (r < 0)
-			return finish(r == -ENOTTY ? -EOPNOTSUPP : r,
-				      "GPU id %u: cannot subscribe to events of the driver: %s",
-				      gpu_id, strerror(-r));
-		gpus++;
+		if (gpu_id != 0)
+			r = add_gpu(probe, &node, gpu_id);
 	}
-	return finish(0, "%u GPUs", gpus);
+}
+
+static void find_gpus(struct probe *probe)
+{
+	HsaSystemProperties system;
+	int r;
+
+	if (probe->kfd < 0) {
+		r = errno == ENOENT || errno == ENODEV || errno == ENXIO ? -EOPNOTSUPP : -errno;
+		fail(probe, r, "cannot open /dev/kfd: %s", strerror(errno));
+		return;
+	}
+	r = (int)hsaKmtOpenKFD();
+	if (r != HSAKMT_STATUS_SUCCESS) {
+		fail(probe, -EIO, "libhsakmt cannot open /dev/kfd: HSAKMT_STATUS %d", r);
+		return;
+	}
+	r = (int)hsaKmtAcquireSystemProperties(&system);
+	if (r == HSAKMT_STATUS_SUCCESS)
+		add_gpus(probe, system.NumNodes);
+	else
+		fail(probe, -EIO, "libhsakmt cannot read the topology: HSAKMT_STATUS %d", r);
+	hsaKmtCloseKFD();
 }
 
 static int run(void)
 {
-	HsaSystemProperties system;
-	_cleanup_fd_ int kfd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
+	struct probe probe = { .answer.protocol = PROBE_PROTOCOL };
+	ssize_t n = recv(STDIN_FILENO, &(char){ 0 }, 1, 0);
 	int r;
 
-	if (kfd < 0) {
-		r = errno == ENOENT || errno == ENODEV || errno == ENXIO ? -EOPNOTSUPP : -errno;
-		return finish(r, "cannot open /dev/kfd: %s", strerror(errno));
-	}
-	r = (int)hsaKmtOpenKFD();
-	if (r != HSAKMT_STATUS_SUCCESS)
-		return finish(-EIO, "libhsakmt cannot open /dev/kfd: HSAKMT_STATUS %d", r);
-	r = (int)hsaKmtAcquireSystemProperties(&system);
-	r = r == HSAKMT_STATUS_SUCCESS
-		    ? probe(kfd, system.NumNodes)
-		    : finish(-EIO, "libhsakmt cannot read the topology: HSAKMT_STATUS %d", r);
-	hsaKmtCloseKFD();
-	return r;
+	if (n <= 0)
+		return n < 0 ? -errno : 0; /* 0: gpuarbd has hung up */
+	probe.kfd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
+	find_gpus(&probe);
+	r = send_with_fds(STDIN_FILENO, &probe.answer, sizeof(probe.answer), 0, probe.fds,
+			  probe.n_fds);
+	return r < 0 ? r : probe.answer.error;
 }
 
 int main(int argc, char *argv[])

@@ -1,61 +1,141 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Messages of gpuarb-probe that are late, or that cannot be received. */
+/* Answers of gpuarb-probe and their file descriptors. */
 
 #include "helpers/driver-probe.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "check.h"
+#include "scratch.h"
 #include "util/fd.h"
 
-static int receive(int socket, char why[static 256])
-{
-	struct probe_message message;
-	int fds[PROBE_FDS], r = driver_probe_receive(socket, &message, fds, why, 256);
+#define PATIENCE_USEC UINT64_C(600000000) /* reached by a failure only */
 
-	for (size_t i = 0; i < PROBE_FDS; i++)
-		CHECK(fds[i] == -1);
-	return r;
+struct stage {
+	struct scratch scratch;
+	sd_event *event;
+	struct asker *asker;
+	int listening, connection;
+	bool takes; /* the descriptors of an answer */
+	int fds[ASKER_FDS_MAX], r;
+	size_t n;
+	unsigned answers;
+};
+
+static void on_done(void *userdata, const struct asker_request *, int r, const void *packet,
+		    const char *)
+{
+	struct stage *stage = userdata;
+
+	CHECK((packet != NULL) == (r == 0));
+	stage->answers++;
+	stage->r = r;
+	if (packet && stage->takes)
+		stage->n = asker_take_fds(stage->asker, stage->fds);
 }
 
-TEST(a_message_that_is_not_there_yet_is_no_error)
+static void arrive(struct stage *stage)
 {
-	char why[256] = "";
+	char why[256];
+
+	*stage = (struct stage){ .scratch = scratch_new() };
+	CHECK(sd_event_new(&stage->event) >= 0);
+	stage->listening = scratch_bind(scratch_at(&stage->scratch, "socket"), SOCK_SEQPACKET);
+	CHECK(listen(stage->listening, 1) == 0);
+	CHECK(asker_new(stage->event, &probe_helper, scratch_at(&stage->scratch, "socket"),
+			PATIENCE_USEC, on_done, NULL, stage, &stage->asker) == 0);
+	CHECK(asker_ask(stage->asker, "", 1, -1, 0, why, sizeof(why)) == 0);
+	stage->connection = accept4(stage->listening, NULL, NULL, SOCK_CLOEXEC);
+	CHECK(stage->connection >= 0 && recv(stage->connection, &(char){ 1 }, 1, 0) == 1);
+}
+
+static void depart(struct stage *stage)
+{
+	asker_free(stage->asker);
+	sd_event_unref(stage->event);
+	close(stage->connection);
+	close(stage->listening);
+	scratch_done(&stage->scratch);
+}
+
+FIXTURE(struct stage, stage, arrive(stage), depart(stage));
+
+/* Sends the write end of a pipe twice. Returns its read end. */
+static int answer(struct stage *stage, const struct probe_answer *answer, size_t size)
+{
 	int pair[2];
 
-	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
-	CHECK(receive(pair[0], why) == -EAGAIN && !*why);
+	CHECK(pipe2(pair, O_CLOEXEC) == 0);
+	CHECK(send_with_fds(stage->connection, answer, size, 0, (int[]){ pair[1], pair[1] }, 2) ==
+	      0);
 	close(pair[1]);
-	CHECK(receive(pair[0], why) == -EOPNOTSUPP && strstr(why, "gpuarb-probe"));
-	close(pair[0]);
+	AWAIT_LOOP(stage->event, stage->answers > 0);
+	return pair[0];
+}
+
+static bool is_closed(int pipe)
+{
+	struct pollfd end = { .fd = pipe };
+
+	return poll(&end, 1, 0) == 1 && end.revents & POLLHUP;
+}
+
+static const struct probe_answer one_gpu = { .protocol = PROBE_PROTOCOL,
+					     .n = 1,
+					     .gpus = { { .kfd_gpu_id = 4711, .subscribed = 1 } } };
+
+TEST_WITH(descriptors_of_an_answer_belong_to_the_caller_that_takes_them, struct stage *stage)
+{
+	int pipe;
+
+	stage->takes = true;
+	pipe = answer(stage, &one_gpu, sizeof(one_gpu));
+	CHECK(stage->r == 0 && stage->n == PROBE_FDS && !is_closed(pipe));
+	close(stage->fds[0]);
+	close(stage->fds[1]);
+	CHECK(is_closed(pipe));
+	close(pipe);
+}
+
+TEST_WITH(descriptors_that_are_not_taken_are_closed, struct stage *stage)
+{
+	int pipe = answer(stage, &one_gpu, sizeof(one_gpu));
+
+	CHECK(stage->r == 0 && is_closed(pipe));
+	close(pipe);
+}
+
+TEST_WITH(descriptors_of_an_invalid_answer_are_closed, struct stage *stage)
+{
+	int pipe = answer(stage, &one_gpu, sizeof(one_gpu) - 1);
+
+	CHECK(stage->r == -EBADMSG && is_closed(pipe));
+	close(pipe);
+}
+
+TEST_WITH(descriptors_of_a_gpu_without_a_subscription_are_closed, struct stage *stage)
+{
+	struct probe_answer silent = one_gpu;
+	int pipe;
+
+	silent.gpus[0].subscribed = 0;
+	pipe = answer(stage, &silent, sizeof(silent));
+	CHECK(stage->r == -EBADMSG && is_closed(pipe));
+	close(pipe);
 }
 
 /* The kernel passes descriptors without a byte, too. */
-TEST(descriptors_of_an_empty_message_are_closed)
+TEST_WITH(descriptors_of_an_empty_answer_are_closed, struct stage *stage)
 {
-	char why[256] = "";
-	int pair[2], own[PROBE_FDS];
+	int pipe = answer(stage, &one_gpu, 0);
 
-	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
-	for (size_t i = 0; i < PROBE_FDS; i++)
-		own[i] = pair[1];
-	CHECK(send_with_fds(pair[1], NULL, 0, MSG_DONTWAIT, own, PROBE_FDS) == 0);
-	close(pair[1]);
-	CHECK(receive(pair[0], why) == -EBADMSG && strstr(why, "invalid message"));
-	CHECK(receive(pair[0], why) == -EOPNOTSUPP); /* nobody has the other end any more */
-	close(pair[0]);
-}
-
-TEST(what_the_kernel_says_of_a_socket_is_in_the_sentence)
-{
-	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	char why[256] = "";
-
-	CHECK(fd >= 0 && receive(fd, why) == -ENOTSOCK && strstr(why, strerror(ENOTSOCK)));
-	close(fd);
+	CHECK(stage->r == -ECONNRESET && is_closed(pipe));
+	close(pipe);
 }
