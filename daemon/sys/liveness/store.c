@@ -15,7 +15,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <systemd/sd-daemon.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "util/fd.h"
@@ -366,76 +365,38 @@ int store_settle(struct store *store, store_settled_t settled, void *userdata)
 
 /* ---- the probe: only it waits -------------------------------------------------------- */
 
-static int64_t now_msec(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* Waits for the events or a hang-up. */
-static int await(int fd, short events, int64_t deadline)
+static int await(int fd, short events, int msec)
 {
 	struct pollfd end = { .fd = fd, .events = events };
-	int64_t left;
-	int n;
+	int n = poll(&end, 1, msec);
 
-	do {
-		left = deadline - now_msec();
-		n = poll(&end, 1, left > 0 ? (int)left : 0);
-	} while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return -errno;
-	return n > 0 ? 0 : -ETIMEDOUT;
-}
-
-static int send_patiently(int socket, const char *text, int fd, int64_t deadline)
-{
-	int r;
-
-	while ((r = send_text(socket, text, fd)) == -EAGAIN) {
-		r = await(socket, POLLOUT, deadline);
-		if (r < 0)
-			return r;
-	}
-	return r;
-}
-
-static int pass_barrier(int socket, int64_t deadline)
-{
-	_cleanup_fd_ int passed = -1;
-	int ends[2], r;
-
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return -errno;
-	passed = ends[0];
-	r = send_patiently(socket, "BARRIER=1", ends[1], deadline);
-	close(ends[1]);
-	return r < 0 ? r : await(passed, 0, deadline);
+	return n < 0 ? -errno : n > 0 ? 0 : -ETIMEDOUT;
 }
 
 /* Asks the manager to keep one end of a pair for a moment. -ENOSPC: it was not kept; -ETIMEDOUT: no
- * answer. */
+ * answer. sd_notify_barrier() would wait for room in the manager's queue without a limit. */
 static int probe_socket(int socket, int patience_msec)
 {
-	int64_t deadline = now_msec() + patience_msec;
 	_cleanup_fd_ int other = -1;
 	int pair[2], r;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
 	other = pair[0];
-	r = send_patiently(socket, "FDSTORE=1\nFDNAME=" PROBE, pair[1], deadline);
+	r = await(socket, POLLOUT, patience_msec);
+	if (r == 0)
+		r = send_text(socket, "FDSTORE=1\nFDNAME=" PROBE, pair[1]);
 	close(pair[1]);
 	if (r == 0)
-		r = pass_barrier(socket, deadline);
+		r = await(socket, POLLOUT, patience_msec);
+	if (r == 0)
+		r = sd_notify_barrier(false, (uint64_t)patience_msec * 1000);
 	if (r < 0)
 		return r;
-
-	if (await(other, 0, now_msec() + LATE_CLOSE_MSEC) == 0)
+	if (await(other, 0, LATE_CLOSE_MSEC) == 0)
 		return -ENOSPC;
-	return send_patiently(socket, "FDSTOREREMOVE=1\nFDNAME=" PROBE, -1, deadline);
+	return send_text(socket, "FDSTOREREMOVE=1\nFDNAME=" PROBE, -1);
 }
 
 /* ---- the environment ----------------------------------------------------------------- */

@@ -28,7 +28,7 @@ struct store;
 /*
  * Reads the environment: NOTIFY_SOCKET, FDSTORE (the size of the store, if the manager tells it),
  * and LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES, which are unset. Probes with a socket pair whether
- * the manager has a store with room: the only call that waits, for at most patience_msec. If there
+ * the manager has a store with room: the only call that waits, three times for at most patience_msec. If there
  * is no store, a diagnostic tells what a restart does to leases. -errno if that could not be found
  * out.
  */
