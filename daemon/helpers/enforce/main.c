@@ -41,16 +41,12 @@ static int on_signal(sd_event_source *, const struct signalfd_siginfo *, void *u
 
 static int leave_on_signals(sd_event *event, struct server *server)
 {
-	sigset_t set;
-	int r;
+	int r = sd_event_add_signal(event, NULL, SIGTERM | SD_EVENT_SIGNAL_PROCMASK, on_signal,
+				    server);
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-		return -errno;
-	r = sd_event_add_signal(event, NULL, SIGTERM, on_signal, server);
-	return r < 0 ? r : sd_event_add_signal(event, NULL, SIGINT, on_signal, server);
+	return r < 0 ? r
+		     : sd_event_add_signal(event, NULL, SIGINT | SD_EVENT_SIGNAL_PROCMASK,
+					   on_signal, server);
 }
 
 static int run(const struct helper_program *program)
