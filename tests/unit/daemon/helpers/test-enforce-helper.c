@@ -288,11 +288,11 @@ TEST(kill_that_the_kernel_refuses_is_reported)
 		SKIP("the helper cannot be run as nobody here");
 	helper_listen(&helper);
 	helper.uid = NOBODY;
+	CHECK(chmod(helper.dir, 0755) == 0);
 	helper_start(&helper, NULL, NULL, -1);
 	victim = victim_new();
 	pidfd = victim_pidfd(victim);
 	client = client_connect(&helper);
-	CHECK(chmod(helper.dir, 0755) == 0);
 	helper_uses_kfd(&helper, victim, true);
 	CHECK(client_kills(client, pidfd, "error 1 "));
 	CHECK(waitpid(victim, NULL, WNOHANG) == 0);
