@@ -500,30 +500,47 @@ static int find_followed(const struct lease *moved, struct lease **ret)
 	return 0;
 }
 
-/* Are there moves for the rest, too, when the holders have acknowledged the first step? This is searched as it will be
- * then: nothing is kept of this search, and the request is placed anew. A resize does not wait for them. */
-static bool may_go_on(struct search *search, const struct move_set *set)
+static bool fits(struct search *search, const struct arbiter *after)
 {
-	struct lease *followed[MOVES_MAX] = { 0 };
-	struct move_set second = { 0 };
-	struct arbiter after;
-	bool found = false;
-	size_t n = 0;
+	_cleanup_(result_done) struct result result = { 0 };
+	struct partition partitions[REQUEST_WANTS];
+
+	return take_steps(search, search->place_steps) &&
+	       plan_asked(after, search->asker, partitions, &result) > 0;
+}
+
+/* Are there moves for the rest, too? A resize does not wait for them. */
+static bool may_go_on(struct search *search, const struct arbiter *after)
+{
+	struct move_set second;
+	bool found;
 
 	if (search->resized)
 		return false;
+	found = move_find(after, search->asker, search->now_usec, search->steps, &second) > 0;
+	take_steps(search, second.steps);
+	move_set_done(&second);
+	return found;
+}
+
+/* Does the first step help, when its holders have acknowledged it? This is decided as it will be then: nothing is kept of
+ * this search, and the request is placed anew, beside floors that are kept elsewhere. */
+static bool leads_on(struct search *search, const struct move_set *set)
+{
+	struct lease *followed[MOVES_MAX] = { 0 };
+	struct arbiter after;
+	bool leads = false;
+	size_t n = 0;
+
 	while (n < set->n_first && find_followed(set->next[n], &followed[n]) >= 0)
 		n++;
 	if (n == set->n_first && borrow_copy_with(search->arbiter, followed, n, &after) >= 0) {
-		found = move_find(&after, search->asker, search->now_usec, search->steps, &second) >
-			0;
-		take_steps(search, second.steps);
-		move_set_done(&second);
+		leads = n == set->n ? fits(search, &after) : may_go_on(search, &after);
 		ledger_copy_done(&after);
 	}
 	while (n > 0)
 		lease_free(followed[--n]);
-	return found;
+	return leads;
 }
 
 /* ---- the search --------------------------------------------------------------------------- */
@@ -545,8 +562,7 @@ static bool search_moves(struct search *search, struct move_set *set)
 		return false;
 	find_in_the_way(search);
 	found = search->stuck && place_all(search) && add_moves(search, set) &&
-		add_shrinking(search, set) && set->n_first > 0 &&
-		(set->n_first == set->n || may_go_on(search, set));
+		add_shrinking(search, set) && set->n_first > 0 && leads_on(search, set);
 	for (size_t i = 0; i < search->n_movers; i++) {
 		struct mover *mover = &search->movers[i];
 

@@ -12,8 +12,8 @@
  *
  * A lease may move to CUs that another lease leaves for it, or only borrows. Then the other one moves or
  * shrinks first, and the request waits: when the holder has acknowledged that, the moves that are still missing are searched
- * anew, as the ledger may have changed. The first step is made only if this search finds them in the
- * present ledger.
+ * anew, as the ledger may have changed. A step is made only if, in the present ledger, this search finds them, or the
+ * request fits after it: floors may be kept elsewhere then.
  */
 
 #include "core/decide/plan.h"

@@ -913,13 +913,15 @@ static void crowd_step(struct arbiter *arbiter, struct play *play, uint64_t now)
 	arbiter_lend(arbiter, now);
 }
 
-static void play_crowd(unsigned seed, unsigned shape, struct moved *moved)
+static void play_crowd(unsigned seed, unsigned shape, unsigned floor, struct moved *moved)
 {
 	const struct gpu_info gpu = play_gpu("0000:03:00.0", shape);
 	struct play play = { .seed = seed, .arbiter = arbiter_of(&gpu, 1) };
 
 	add_tenant(play.arbiter, "lab", 1, CLASS_GUARANTEED);
 	add_tenant(play.arbiter, "vr", 2, CLASS_REALTIME);
+	add_tenant(play.arbiter, "ar", 7, CLASS_GUARANTEED)->reserved_cus =
+		(struct limit){ LIMIT_PERCENT, floor };
 	for (unsigned i = 0; i < 200; i++) {
 		struct request request = request_for(4 + play_below(&play, 20));
 
@@ -939,7 +941,7 @@ TEST(request_fits_after_moves_in_two_steps)
 	struct moved moved = { 0 };
 
 	for (unsigned run = 0; goes_on(run, rounds, moved.in_two_steps > 3); run++)
-		play_crowd(seed_nth(seed, run), run % PLAY_SHAPES, &moved);
+		play_crowd(seed_nth(seed, run), run % PLAY_SHAPES, run % 4 == 3 ? 15 : 0, &moved);
 	printf("%u moves, %u times in two steps\n", moved.leases, moved.in_two_steps);
 	CHECK_REACHED(moved.in_two_steps > 3);
 }
@@ -952,5 +954,15 @@ TEST(no_lease_moves_first_if_the_second_step_is_not_found)
 	struct moved moved = { 0 };
 
 	for (size_t i = 0; i < ARRAY_SIZE(seeds); i++)
-		play_crowd(seeds[i], seeds[i] % PLAY_SHAPES, &moved);
+		play_crowd(seeds[i], seeds[i] % PLAY_SHAPES, 0, &moved);
+}
+
+/* The CUs that are kept for a tenant are others after the moves. */
+TEST(no_lease_moves_if_the_request_does_not_fit_beside_a_floor_then)
+{
+	const unsigned seeds[] = { 1, 4, 12 };
+	struct moved moved = { 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(seeds); i++)
+		play_crowd(seeds[i], seeds[i] % PLAY_SHAPES, 15, &moved);
 }
