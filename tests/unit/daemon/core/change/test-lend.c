@@ -161,6 +161,9 @@ TEST_WITH(realtime_lease_counts_disturbances_by_mask_changes, struct lending *l)
 	follow(l, lease);
 	CHECK(activate(l, other->id, true) == 0);
 	CHECK(rt->lend.disturbances == 1);
+	follow(l, lease);
+	CHECK(resize_as(&l->s, lease, "cus=4 cus-max=8") == 0);
+	CHECK(rt->lend.disturbances == 2);
 }
 
 TEST_WITH(mask_change_on_mes_is_no_disturbance, struct lending *l)
