@@ -54,6 +54,19 @@ for lines in '257 more' '100 hipEventElapsedTime'; do
 		echo "$2" >>"$GPUARB_KERNEL_TIMES"' sh $lines
 	says "${lines#* }"
 done
+# The command has its words and descriptors as they are.
+# shellcheck disable=SC2016
+ends 1 --runs=1 --sizes=4 -- sh -c '[ "$*" = "-- a -- b" ] && read -r line <&6' sh -- a -- b 6<<<x
+says 'launched no kernel'
+# A reader that goes is no error to tell of.
+mkfifo "$stage/pipe"
+exec 5<>"$stage/pipe" 6>"$stage/pipe" 5<&-
+code=0
+# shellcheck disable=SC2016
+gpuarbctl rt measure --runs=1 --sizes=4 -- sh -c 'echo "kernel 5000 30 k" >>"$GPUARB_KERNEL_TIMES"' \
+	>&6 2>"$stage/err" </dev/null || code=$?
+[ "$code" = 141 ] && [ ! -s "$stage/err" ] || failed "rt measure ended with $code"
+exec 6>&-
 # shellcheck disable=SC2016
 ends 1 --runs=1 --sizes=2 -- sh -c '[ ! -e "$1/alone" ] || exit 3
 	: >"$1/alone"
