@@ -303,9 +303,11 @@ class Request:
         self.headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
         length = self.headers.get('content-length', '0')
         self.length = int(length) if length.isdecimal() else 0
+        # There are more ways to tell where an upload ends: no request is looked for after one.
+        uploads = self.headers.keys() & {'content-length', 'transfer-encoding'}
         connection = self.headers.get('connection', '').lower()
-        self.stays = connection != 'close' and (self.protocol == 'HTTP/1.1'
-                                                or connection == 'keep-alive')
+        self.stays = not uploads and connection != 'close' and (
+            self.protocol == 'HTTP/1.1' or connection == 'keep-alive')
 
 
 async def read_request(reader: asyncio.StreamReader) -> Request:

@@ -149,14 +149,24 @@ class Http(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(
             await self.answers(b'GET /metrics?x=1 HTTP/1.1\r\naccept:  xy \r\n\r\n'
                                b'HEAD /metrics HTTP/1.1\r\nAccept: xy\r\n\r\n'
-                               b'POST /metrics HTTP/1.1\r\nContent-Length: 25\r\n\r\n'
-                               b'GET /metrics HTTP/1.1\r\n\r\n'
+                               b'POST /metrics HTTP/1.1\r\n\r\n'
                                b'GET / HTTP/1.1\r\nConnection: Close\r\n\r\n'),
             kept + b'metrics of xy' + kept +
             b'HTTP/1.1 405 Method Not Allowed\r\nContent-Type: text/plain\r\n'
             b'Content-Length: 17\r\nConnection: keep-alive\r\n\r\nuse GET /metrics\n'
             b'HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\n'
             b'Content-Length: 28\r\nConnection: close\r\n\r\nthe metrics are at /metrics\n')
+
+    async def test_what_is_uploaded_is_no_request(self) -> None:
+        for head in (b'Content-Length: 25', b'Content-Length: +25', b'Transfer-Encoding: chunked',
+                     b'Content-Length: 25\r\nContent-Length: 0'):
+            with self.subTest(head=head):
+                answer = await self.answers(b'POST /metrics HTTP/1.1\r\n' + head + b'\r\n\r\n'
+                                            b'GET /metrics HTTP/1.1\r\n\r\n')
+                self.assertEqual(answer.count(b'HTTP/1.1 405 '), 1)
+                self.assertNotIn(b' 200 ', answer)
+            await self.asyncTearDown()
+            await self.asyncSetUp()
 
     async def test_an_older_client_has_one_answer(self) -> None:
         self.assertTrue((await self.answers(b'GET /metrics HTTP/1.0\r\n\r\n')).endswith(
