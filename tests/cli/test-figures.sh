@@ -21,6 +21,13 @@ jq '.device = "a\u001b[1m\u0085b"' "$dir/report.json" >"$dir/escape.json"
 check 'what a terminal would act on is escaped' eval '"$figures" --text "$dir/escape.json" | grep -qF "(a\x1b[1m\xc2\x85b)"'
 check 'no report is an error' eval '! "$figures" --text "$stored"'
 check 'a full disk is an error' eval '! "$figures" --text "$dir/report.json" >/dev/full'
+mkfifo "$dir/pipe"
+exec 5<>"$dir/pipe" 6>"$dir/pipe" 5<&- # nobody reads
+check 'a reader that goes is no error to tell of' eval '"$figures" --text "$dir/report.json" 2>"$dir/err" >&6; [ $? = 141 ] && [ ! -s "$dir/err" ]'
+exec 6>&-
+law='{"threads": 256, "a_usec": 70, "b_usec": 5, "fitted": 2, "judged": 1, "median_error_percent": 0.0, "worst_error_percent": null}'
+echo '{"schema": "gpuarb-paper", "planned": 0, "seed": 1, "cases": [], "missing": [], "laws": ['"$law"']}' >"$dir/law.json"
+check 'an error of 0 is known' eval '"$figures" --text "$dir/law.json" | grep -q "median error is 0.0 %, the worst nan %"'
 
 # ---- what follows from a measurement of latencies ----------------------------------------------
 check 'units and pairs are judged as they are' python3 - "$figures" "$dir/latency.json" <<'PY'
