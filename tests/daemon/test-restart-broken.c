@@ -258,6 +258,26 @@ TEST_WITH(without_a_store_leases_end_with_the_daemon_and_that_is_logged, struct 
 
 /* ---- hardware --------------------------------------------------------------------------------- */
 
+TEST_WITH(a_lease_on_a_replaced_gpu_ends_at_the_restart, struct live *s)
+{
+	struct live_lease kept, lost;
+	struct live_record end;
+	char text[8192];
+
+	arrive(s, "--store-max=64");
+	kept = reserve(s->bus, 15);
+	lost = reserve(s->bus, 15);
+	rig_down(&s->rig);
+	read_file(&s->rig, lost.id, text, sizeof(text));
+	set_number(text, sizeof(text), "\"kfd_gpu_id\"", 4711);
+	write_file(&s->rig, lost.id, text);
+	rig_up(&s->rig);
+	end = await_record(lost.holder, GPUARB_RECORD_ENDING);
+	CHECK(end.record.cause == GPUARB_RECORD_NO_SUCH_GPU);
+	CHECK(strstr(end.record.reason, "0000:03:00.0"));
+	CHECK(lease_exists(s->bus, kept.path));
+}
+
 static void boot_managed(struct machine *machine)
 {
 	machine_build(machine, 1);
