@@ -303,7 +303,7 @@ class Request:
         self.headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
         length = self.headers.get('content-length', '0')
         self.length = int(length) if length.isdecimal() else 0
-        # There are more ways to tell where an upload ends: no request is looked for after one.
+        # There are more ways to tell where an upload ends: no request is searched for after one.
         uploads = self.headers.keys() & {'content-length', 'transfer-encoding'}
         connection = self.headers.get('connection', '').lower()
         self.stays = not uploads and connection != 'close' and (
