@@ -49,8 +49,8 @@ void admit_available(const struct gpu *gpu, enum lease_class lease_class, enum i
 /*
  * Finds a GPU for each want, a different GPU for each, and fills partitions[] in the order of
  * the wants. Wants on different GPUs do not influence each other, so the assignment is a
- * bipartite matching, and it is found whenever there is one. Among GPUs that fit it prefers
- * those that the user holds partitions of, if max-gpus bounds them; then choice.h decides.
+ * bipartite matching, and it is found whenever there is one that max-gpus allows. Of several
+ * the largest want gets the best GPU (choice.h), then the next one the best of the others.
  *
  * *ret_candidates: the GPUs that could ever take one of the wants, as bits; 0 if there are too
  * few GPUs.

@@ -16,9 +16,6 @@ int choice_begin(const struct admit_context *context, uint64_t gpus, struct choi
 	size_t most = 0;
 
 	ret->context = context;
-	ret->gpus = gpus;
-	ret->cus = 0;
-	memset(ret->prospects, 0, sizeof(ret->prospects));
 	ret->user.owner = context->uid;
 	snprintf(ret->user.tenant, sizeof(ret->user.tenant), "%s", tenant->name);
 	ledger_view(context->arbiter, &ret->view);
@@ -27,13 +24,22 @@ int choice_begin(const struct admit_context *context, uint64_t gpus, struct choi
 		const struct arbiter *there = ledger_on(&ret->view, gpu);
 
 		most = there->n_leases > most ? there->n_leases : most;
-		ret->cus = max_u(ret->cus, context->arbiter->gpus[gpu].cus);
 	}
+	choice_start(ret, gpus);
 	ret->growers = reallocarray(NULL, most + 1, sizeof(*ret->growers));
 	if (ret->growers)
 		return 0;
 	free(ret->view.leases);
 	return -ENOMEM;
+}
+
+void choice_start(struct choice *choice, uint64_t gpus)
+{
+	choice->gpus = gpus;
+	choice->cus = 0;
+	for (uint64_t left = gpus; left; left &= left - 1)
+		choice->cus = max_u(choice->cus,
+				    choice->context->arbiter->gpus[__builtin_ctzll(left)].cus);
 }
 
 void choice_done(struct choice *choice)
@@ -98,9 +104,9 @@ static void add_neighbours(const struct choice *choice, size_t n, const struct c
 	}
 }
 
-static int find_prospect(struct choice *choice, const struct want *want, const struct partition *p,
-			 struct prospect *ret)
+int choice_add(struct choice *choice, const struct want *want, const struct partition *p)
 {
+	struct prospect *ret = &choice->prospects[p->gpu];
 	const struct arbiter *there = ledger_on(&choice->view, p->gpu);
 	bool adaptable = choice->context->adaptable;
 	struct cuset claims, pool, needed = { 0 };
@@ -127,18 +133,6 @@ static int find_prospect(struct choice *choice, const struct want *want, const s
 		ret->worth = 0;
 	ret->changes = cuset_overlap(&p->cus, &choice->context->arbiter->gpus[p->gpu].shared);
 	add_neighbours(choice, n, &needed, p->exclusive, ret);
-	return 0;
-}
-
-int choice_add(struct choice *choice, const struct want *want, const struct partition *partition)
-{
-	struct prospect *best = &choice->prospects[partition->gpu], prospect;
-
-	if (find_prospect(choice, want, partition, &prospect) < 0)
-		return -ENOMEM;
-	if (best->cus == 0 || prospect.worth > best->worth ||
-	    (prospect.worth == best->worth && prospect.level > best->level))
-		*best = prospect;
 	return 0;
 }
 
@@ -223,7 +217,7 @@ static uint64_t best_of(const struct choice *choice, uint64_t gpus)
 	return ret;
 }
 
-void choice_order(const struct choice *choice, uint64_t first, size_t order[static REQUEST_WANTS])
+void choice_order(const struct choice *choice, size_t order[static REQUEST_WANTS])
 {
 	uint64_t ranks[REQUEST_WANTS], gpus = choice->gpus;
 
@@ -233,7 +227,7 @@ void choice_order(const struct choice *choice, uint64_t first, size_t order[stat
 		ranks[g] = rank_of(choice, g);
 	}
 	for (size_t n = 0; gpus; n++) {
-		uint64_t best = best_of(choice, gpus & first ? gpus & first : gpus);
+		uint64_t best = best_of(choice, gpus);
 
 		order[n] = (size_t)__builtin_ctzll(best);
 		for (uint64_t left = best; left; left &= left - 1) {

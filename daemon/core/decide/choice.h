@@ -18,7 +18,7 @@
 #include "core/decide/share.h"
 #include "core/ledger/lease.h"
 
-/* What comes of a request on a GPU: the best of its wants. */
+/* What comes of a want on a GPU. */
 struct prospect {
 	unsigned worth; /* of CUs that are not borrowed, by how many were asked for; 0: a lease that
 			 * does not return CUs in time has some of them */
@@ -41,11 +41,13 @@ struct choice {
 
 /* gpus: that fit, as bits. -ENOMEM. */
 int choice_begin(const struct admit_context *context, uint64_t gpus, struct choice *ret);
+
+/* Chooses among some of these for the next want. */
+void choice_start(struct choice *choice, uint64_t gpus);
 void choice_done(struct choice *choice);
 
-/* The want fits there with this partition. -ENOMEM. */
+/* The want fits there with this partition: once for each of the GPUs. -ENOMEM. */
 int choice_add(struct choice *choice, const struct want *want, const struct partition *partition);
 
-/* The GPUs that fit, in the order in which they should be used; those of `first` (bits) come before
- * others. */
-void choice_order(const struct choice *choice, uint64_t first, size_t order[static REQUEST_WANTS]);
+/* The GPUs that fit, in the order in which they should be used. */
+void choice_order(const struct choice *choice, size_t order[static REQUEST_WANTS]);

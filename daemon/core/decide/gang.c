@@ -254,39 +254,15 @@ static uint64_t gpus_with(const struct gang *gang, enum outcome worst)
 	return gpus;
 }
 
-static int add_options(const struct gang *gang, struct choice *choice)
+/* GPUs that the user holds, then the others. */
+static void held_first(const struct gang *gang, size_t order[static REQUEST_WANTS])
 {
-	for (size_t i = 0; i < gang->request->n_wants; i++)
-		for (size_t g = 0; gang->judged[i] == i && g < gang->n_gpus; g++)
-			if ((gang->candidates[i] & bit_u64(g)) &&
-			    gang->outcome[i][g] == OUTCOME_FITS &&
-			    choice_add(choice, &gang->request->wants[i],
-				       &judgement_of(gang, i, g)->partition) < 0)
-				return -ENOMEM;
-	return 0;
-}
+	size_t n = 0;
 
-/* GPUs that fit in the order in which they should be used, then the others. */
-static int order_gpus(const struct gang *gang, size_t order[static REQUEST_WANTS])
-{
-	uint64_t fits = gpus_with(gang, OUTCOME_FITS);
-	size_t n = (size_t)__builtin_popcountll(fits);
-	struct choice choice;
-	int r = 0;
-
-	if (n <= gang->request->n_wants) { /* all, if any */
-		fits = n = 0;
-	} else {
-		if (choice_begin(&gang->context, fits, &choice) < 0)
-			return -ENOMEM;
-		r = add_options(gang, &choice);
-		choice_order(&choice, gang->held, order);
-		choice_done(&choice);
-	}
-	for (size_t g = 0; g < gang->n_gpus; g++)
-		if (!(fits & bit_u64(g)))
-			order[n++] = g;
-	return r;
+	for (unsigned held = 2; held-- > 0;)
+		for (size_t g = 0; g < gang->n_gpus; g++)
+			if ((gang->held >> g & 1) == held)
+				order[n++] = g;
 }
 
 /* Finds a want for the GPU, moving others to another GPU where that helps (Kuhn). */
@@ -321,6 +297,134 @@ static bool match(const struct gang *gang, enum outcome worst, const size_t *ord
 		matched += augment(gang, worst, order[g], &tried, gpu_of);
 	}
 	return matched == gang->request->n_wants;
+}
+
+static uint64_t gpus_of(const struct gang *gang, const int *gpu_of)
+{
+	uint64_t gpus = 0;
+
+	for (size_t i = 0; i < gang->request->n_wants; i++)
+		gpus |= gpu_of[i] == UNMATCHED ? 0 : bit_u64((size_t)gpu_of[i]);
+	return gpus;
+}
+
+/* Does max-gpus allow these GPUs beside those that the user holds? */
+static bool allowed(const struct gang *gang, const int *gpu_of)
+{
+	uint64_t gpus = gpus_of(gang, gpu_of) | gang->held;
+
+	return (unsigned)__builtin_popcountll(gpus) <= gang->max_gpus;
+}
+
+/* Does max-gpus keep the user on the GPUs that it holds? */
+static bool keeps_to_held(const struct gang *gang)
+{
+	return (unsigned)__builtin_popcountll(gang->held) >= gang->max_gpus;
+}
+
+/* ---- which GPU for which want ---------------------------------------------------------- */
+
+/* Moves the want to the GPU, and others out of its way, but not those with bits in `placed`.
+ * false: there is no such matching, or max-gpus forbids it. */
+static bool place(const struct gang *gang, const size_t *order, size_t want, size_t gpu,
+		  uint64_t placed, int *gpu_of)
+{
+	int next[REQUEST_WANTS];
+	uint64_t tried = placed | bit_u64(want), used;
+	bool fits = true;
+
+	memcpy(next, gpu_of, sizeof(next));
+	next[want] = (int)gpu;
+	for (size_t i = 0; i < gang->request->n_wants; i++)
+		if (i != want && gpu_of[i] == (int)gpu) {
+			if (placed & bit_u64(i))
+				return false;
+			next[i] = UNMATCHED;
+			fits = false;
+		}
+	used = gpus_of(gang, next);
+	for (size_t n = 0; n < gang->n_gpus && !fits; n++)
+		fits = !(used & bit_u64(order[n])) &&
+		       augment(gang, OUTCOME_FITS, order[n], &tried, next);
+	if (!fits || !allowed(gang, next))
+		return false;
+	memcpy(gpu_of, next, sizeof(next));
+	return true;
+}
+
+/* The GPUs where the want fits, the best first. Returns how many. */
+static int order_gpus(const struct gang *gang, size_t want, struct choice *choice,
+		      size_t order[static REQUEST_WANTS])
+{
+	uint64_t fits = 0;
+
+	for (size_t g = 0; g < gang->n_gpus; g++)
+		if ((gang->candidates[want] & bit_u64(g)) && gang->outcome[want][g] == OUTCOME_FITS)
+			fits |= bit_u64(g);
+	choice_start(choice, fits);
+	for (uint64_t left = fits; left; left &= left - 1) {
+		size_t g = (size_t)__builtin_ctzll(left);
+
+		if (choice_add(choice, &gang->request->wants[want],
+			       &judgement_of(gang, want, g)->partition) < 0)
+			return -ENOMEM;
+	}
+	choice_order(choice, order);
+	return __builtin_popcountll(fits);
+}
+
+/* Of the wants that are not placed the one that asks for most CUs, or the first of several. */
+static size_t largest(const struct gang *gang, const int *gpu_of, uint64_t placed)
+{
+	size_t ret = 0;
+	unsigned most = 0;
+
+	for (size_t i = 0; i < gang->request->n_wants; i++) {
+		const struct partition *p = &judgement_of(gang, i, (size_t)gpu_of[i])->partition;
+		unsigned cus = 1 + max_u(p->asked, p->count);
+
+		if (!(placed & bit_u64(i)) && cus > most) {
+			most = cus;
+			ret = i;
+		}
+	}
+	return ret;
+}
+
+/* Places the want and its equals: what one cannot have is not there for the others either. */
+static int place_equal(const struct gang *gang, const size_t *held, size_t want,
+		       struct choice *choice, uint64_t *placed, int *gpu_of)
+{
+	size_t order[REQUEST_WANTS], at = 0;
+	int n = order_gpus(gang, want, choice, order);
+
+	for (size_t i = 0; n >= 0 && i < gang->request->n_wants; i++) {
+		if (gang->judged[i] != gang->judged[want])
+			continue;
+		while (at < (size_t)n && !place(gang, held, i, order[at], *placed, gpu_of))
+			at++;
+		at++;
+		*placed |= bit_u64(i);
+	}
+	return n;
+}
+
+/* Changes a matching: wants get the best GPUs that leave one for each of the others, the largest first. */
+static int choose(const struct gang *gang, const size_t *held, int *gpu_of)
+{
+	uint64_t fits = gpus_with(gang, OUTCOME_FITS), placed = 0;
+	struct choice choice;
+	int r = 0;
+
+	if (!(fits & (fits - 1))) /* one */
+		return 0;
+	if (choice_begin(&gang->context, fits, &choice) < 0)
+		return -ENOMEM;
+	while (r >= 0 && (size_t)__builtin_popcountll(placed) < gang->request->n_wants)
+		r = place_equal(gang, held, largest(gang, gpu_of, placed), &choice, &placed,
+				gpu_of);
+	choice_done(&choice);
+	return r;
 }
 
 /* ---- refusals ------------------------------------------------------------------------- */
@@ -489,20 +593,22 @@ static int check_number(struct gang *gang, struct result *result)
 	return result_refuse_all(result, RESULT_NEVER_FITS, &refusal);
 }
 
-/* asked: GPUs beside those that the user holds. */
-static int above_max_gpus(const struct gang *gang, const char *gpu, unsigned asked,
-			  struct result *result)
+/* gpu_of: the matching with the fewest GPUs beside those that the user holds. */
+static int above_max_gpus(const struct gang *gang, const int *gpu_of, struct result *result)
 {
 	unsigned held = (unsigned)__builtin_popcountll(gang->held);
+	uint64_t more = gpus_of(gang, gpu_of) & ~gang->held;
 	struct refusal refusal = { .reason = REASON_QUOTA,
 				   .resource = RESOURCE_GPUS,
-				   .asked = asked,
+				   .asked = max_u((unsigned)__builtin_popcountll(more), 1),
 				   .free = beyond(gang->max_gpus, held),
 				   .total = gang->n_present,
 				   .held = held,
 				   .uid = gang->context.uid };
 
-	snprintf(refusal.gpu, sizeof(refusal.gpu), "%s", gpu);
+	snprintf(refusal.gpu, sizeof(refusal.gpu), "%s",
+		 gang->request->n_wants > 1 ? "any"
+					    : gang->context.arbiter->gpus[gpu_of[0]].info.name);
 	refusal_set_bound(&refusal, "max-gpus", gang->max_gpus, gang->context.tenant->name);
 	return result_refuse_all(result, RESULT_QUOTA_EXCEEDED, &refusal);
 }
@@ -526,9 +632,11 @@ static int refuse(struct gang *gang, const size_t *order, struct result *result)
 
 	while (i < ARRAY_SIZE(kinds) - 1 && !match(gang, kinds[i].worst, order, gpu_of))
 		i++;
-	/* Each want gets a GPU of its own: it would wait in vain. */
-	if (kinds[i].worst == OUTCOME_NOT_NOW && gang->request->n_wants > gang->max_gpus)
-		return above_max_gpus(gang, "any", (unsigned)gang->request->n_wants, result);
+	/* It would wait in vain. */
+	if (kinds[i].worst == OUTCOME_NOT_NOW && !allowed(gang, gpu_of))
+		return above_max_gpus(gang, gpu_of, result);
+	for (size_t j = 0; i == 0 && keeps_to_held(gang) && j < gang->request->n_wants; j++)
+		gang->candidates[j] &= gang->held;
 	r = keep_refusals(gang, kinds[i].worst, result);
 	if (r < 0)
 		return r;
@@ -537,20 +645,6 @@ static int refuse(struct gang *gang, const size_t *order, struct result *result)
 	return result_set(result, kinds[i].kind, "%s: %s: %s: %s%s", kinds[i].text, refusal->gpu,
 			  reason_names[refusal->reason], line,
 			  refusal->others ? "; other GPUs refuse too" : "");
-}
-
-static int check_max_gpus(const struct gang *gang, const int *gpu_of, struct result *result)
-{
-	uint64_t used = gang->held;
-	unsigned asked;
-
-	for (size_t i = 0; i < gang->request->n_wants; i++)
-		used |= bit_u64((size_t)gpu_of[i]);
-	if ((unsigned)__builtin_popcountll(used) <= gang->max_gpus)
-		return 0;
-	asked = max_u((unsigned)__builtin_popcountll(used & ~gang->held), 1);
-	return above_max_gpus(gang, gang->context.arbiter->gpus[gpu_of[0]].info.name, asked,
-			      result);
 }
 
 static int init(struct gang *gang, const struct admit_context *admit_context,
@@ -599,16 +693,16 @@ static int init(struct gang *gang, const struct admit_context *admit_context,
 static int assign(struct gang *gang, struct partition *partitions, struct result *result)
 {
 	size_t order[REQUEST_WANTS];
-	int gpu_of[REQUEST_WANTS], r;
+	int gpu_of[REQUEST_WANTS];
 
-	if (order_gpus(gang, order) < 0)
-		return result_set(result, RESULT_NO_MEMORY, "out of memory");
-	if (!match(gang, OUTCOME_FITS, order, gpu_of))
+	held_first(gang, order);
+	if (!match(gang, OUTCOME_FITS, order, gpu_of) || !allowed(gang, gpu_of))
 		return refuse(gang, order, result);
-	r = check_max_gpus(gang, gpu_of, result);
-	for (size_t i = 0; r >= 0 && i < gang->request->n_wants; i++)
+	if (choose(gang, order, gpu_of) < 0)
+		return result_set(result, RESULT_NO_MEMORY, "out of memory");
+	for (size_t i = 0; i < gang->request->n_wants; i++)
 		partitions[i] = judgement_of(gang, i, (size_t)gpu_of[i])->partition;
-	return r;
+	return 0;
 }
 
 int gang_assign(const struct admit_context *admit_context, const struct request *request,
@@ -624,8 +718,10 @@ int gang_assign(const struct admit_context *admit_context, const struct request 
 	if (judge(&gang) < 0) {
 		r = result_set(result, RESULT_NO_MEMORY, "out of memory");
 	} else {
-		*ret_candidates = gpus_with(&gang, OUTCOME_QUOTA);
 		r = assign(&gang, partitions, result);
+		/* Where a lease of its user ends, it may have another GPU. */
+		*ret_candidates = gpus_with(&gang, OUTCOME_QUOTA) |
+				  (keeps_to_held(&gang) ? gang.held : 0);
 	}
 	free(gang.judgements);
 	free(gang.floors);

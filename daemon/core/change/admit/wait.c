@@ -244,6 +244,14 @@ static bool lacks_cus(const struct arbiter *arbiter, const struct lease *lease,
 	return needs_candidates(arbiter, lease) && gpus < request->n_wants;
 }
 
+/* When leases of its user end, max-gpus may allow other GPUs. */
+static bool is_bound_to_gpus(const struct arbiter *arbiter, const struct lease *lease)
+{
+	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
+
+	return tenant && tenant->max_gpus.kind != LIMIT_NONE;
+}
+
 /* Does the lease lack CUs as before, because nothing changed on the GPU that its refusal tells of? gpuarbd examines a
  * lease that may bar GPUs in full. */
 static bool still_lacks_cus(const struct arbiter *arbiter, const struct lease *lease,
@@ -255,7 +263,7 @@ static bool still_lacks_cus(const struct arbiter *arbiter, const struct lease *l
 	return refusal->resource == RESOURCE_CUS && lease->wait.passed < LEASE_PASSES_MAX &&
 	       gpu >= 0 &&
 	       max_u64(arbiter->freed_all, arbiter->freed[gpu]) <= lease->wait.examined &&
-	       lacks_cus(arbiter, lease, free);
+	       lacks_cus(arbiter, lease, free) && !is_bound_to_gpus(arbiter, lease);
 }
 
 static int examine_now(struct arbiter *arbiter, struct lease *lease, struct partition *partitions)

@@ -388,6 +388,113 @@ TEST(a_gang_takes_the_empty_gpus)
 	}
 }
 
+/* GPU 0 has half of its CUs free, 1 and 2 a program each, 3 is idle. */
+TEST(each_want_of_a_gang_gets_the_gpu_that_it_would_get_alone)
+{
+	static const char *const requests[] = { "cus=40 queues=2 | cus=5 queues=2",
+						"cus=5 queues=2 | cus=40 queues=2",
+						"cus=5 queues=2 | shader-engines=3 queues=2" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(requests); i++) {
+		_cleanup_(lending_done) struct lending l = equal_machine(4);
+		const struct lease *lease;
+
+		CHECK(fix_on(&l, LAB, "0", 30) && run_on(&l, "1", MOST) && run_on(&l, "2", MOST));
+		lease = grant_as(&l.s, ANY, "%s", requests[i]);
+		CHECK(lease && lease->partitions[i > 0].gpu == 3 &&
+		      lease->partitions[i == 0].gpu == 0);
+	}
+}
+
+TEST(a_small_want_leaves_a_large_one_the_gpu_that_it_needs)
+{
+	_cleanup_(lending_done) struct lending l = equal_machine(2);
+	const struct lease *lease;
+
+	/* The small one would be better off on GPU 1, but the large one fits nowhere else. */
+	CHECK(fix_on(&l, LAB, "0", 30) && fix_on(&l, LAB, "1", 20));
+	lease = grant_as(&l.s, ANY, "cus=5 queues=2 gpu=0,1 | cus=40 queues=2");
+	CHECK(lease && lease->partitions[0].gpu == 0 && lease->partitions[1].gpu == 1);
+	release(l.s.arbiter, lease->id);
+	/* And the large one would be on GPU 1. */
+	lease = grant_as(&l.s, ANY, "cus=10 queues=2 | cus=5 queues=2 gpu=0");
+	CHECK(lease && lease->partitions[0].gpu == 1 && lease->partitions[1].gpu == 0);
+}
+
+/* ---- a quota of GPUs ------------------------------------------------------------------------- */
+
+static void limit_gpus(struct lending *l, uint64_t gpus)
+{
+	add_tenant(l->s.arbiter, "few", ANY, CLASS_BESTEFFORT)->max_gpus =
+		(struct limit){ LIMIT_COUNT, gpus };
+}
+
+TEST(programs_use_as_many_gpus_as_the_quota_allows)
+{
+	_cleanup_(lending_done) struct lending l = equal_machine(4);
+	unsigned on[4] = { 0 };
+
+	limit_gpus(&l, 3);
+	for (unsigned i = 0; i < 6; i++)
+		on[run(&l)]++;
+	for (unsigned i = 0; i < 4; i++)
+		CHECK(on[i] == (i < 3 ? 2 : 0));
+}
+
+TEST(a_gang_has_as_many_new_gpus_as_the_quota_leaves)
+{
+	_cleanup_(lending_done) struct lending l = equal_machine(4);
+
+	limit_gpus(&l, 2);
+	CHECK(fix_on(&l, LAB, "0", 10) && fix_on(&l, LAB, "1", 10) && fix_on(&l, ANY, "3", 5));
+	/* GPU 0 and 1 have fewer free CUs. */
+	CHECK(lease_gpus(grant_as(&l.s, ANY, "cus=5 queues=2 | cus=5 queues=2")) == (1 | 8));
+	CHECK(!grant_as(&l.s, ANY, "cus=5 | cus=5 | cus=5") &&
+	      l.s.result.kind == RESULT_QUOTA_EXCEEDED);
+	/* Of different wants the largest has the new one, if the other can have one that is held. */
+	release(l.s.arbiter, l.s.arbiter->leases[3]->id);
+	CHECK(lease_gpus(grant_as(&l.s, ANY, "cus=40 queues=2 | cus=30 queues=2")) == (1 | 8));
+}
+
+/* Where the held GPU is full, revocations and moves there help, and nothing else. */
+TEST(a_request_waits_for_the_gpu_that_the_quota_leaves)
+{
+	_cleanup_(lending_done) struct lending l = equal_machine(3);
+	struct lease *other, *waiting;
+
+	limit_gpus(&l, 1);
+	CHECK(fix_on(&l, ANY, "1", 10) && fix_on(&l, LAB, "0", 50));
+	other = fix_on(&l, LAB, "1", 40);
+	CHECK(!grant_as(&l.s, ANY, "cus=30") && l.s.result.kind == RESULT_NO_CAPACITY);
+	CHECK(l.s.result.n_refusals == 1 &&
+	      strcmp(l.s.result.refusals[0].gpu, "0000:04:00.0") == 0);
+	waiting = grant_as(&l.s, ANY, "cus=30 queues=2; wait-usec=forever");
+	CHECK(waiting->state == STATE_WAITING && waiting->wait.candidates == 2);
+	release(l.s.arbiter, other->id);
+	CHECK(grant_waiting(&l.s, NULL) == 1);
+	CHECK(ledger_find(l.s.arbiter, waiting->id)->partitions[0].gpu == 1);
+	/* A GPU that is named and not allowed is refused at once, and so is what the held one can never have. */
+	CHECK(!grant_as(&l.s, ANY, "cus=1 gpu=2") && l.s.result.kind == RESULT_QUOTA_EXCEEDED);
+	CHECK(!grant_as(&l.s, ANY, "cus=1 gpu=0,2") && l.s.result.kind == RESULT_QUOTA_EXCEEDED);
+}
+
+TEST(the_end_of_the_last_lease_on_a_held_gpu_wakes_a_request_that_did_not_fit_there)
+{
+	const struct gpu_info gpus[] = { card("0000:03:00.0", 2, 20), vii(1), vii(2) };
+	_cleanup_(lending_done) struct lending l = machine(gpus, 3);
+	struct lease *held, *waiting;
+
+	limit_gpus(&l, 2);
+	held = fix_on(&l, ANY, "0", 5);
+	CHECK(held && fix_on(&l, ANY, "1", 5) && fix_on(&l, LAB, "1", 50));
+	waiting = grant_as(&l.s, ANY, "cus=30 queues=2; wait-usec=forever");
+	CHECK(waiting->state == STATE_WAITING);
+	CHECK(grant_waiting(&l.s, NULL) == 0);
+	release(l.s.arbiter, held->id);
+	CHECK(grant_waiting(&l.s, NULL) == 1);
+	CHECK(ledger_find(l.s.arbiter, waiting->id)->partitions[0].gpu == 2);
+}
+
 TEST(a_waiting_lease_gets_the_gpu_where_nobody_loses)
 {
 	_cleanup_(lending_done) struct lending l = equal_machine(2);

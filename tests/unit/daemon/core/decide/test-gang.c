@@ -75,13 +75,13 @@ static struct arbiter *random_machine(unsigned *seed)
 	return arbiter;
 }
 
-/* The mildest outcome over all assignments of the wants, and among the assignments where all
- * fit the fewest GPUs that the user would then be on. */
+/* The mildest outcome over all assignments of the wants. One to more GPUs than the user may have
+ * is above the quota. */
 struct tried {
 	size_t n_wants, n_gpus;
 	int outcome[GPUS][GPUS]; /* by want and GPU; -1: it names another */
+	uint64_t max_gpus;
 	enum outcome mildest;
-	unsigned fewest;
 };
 
 /* Wants on different GPUs do not touch each other. */
@@ -108,15 +108,15 @@ static void judge_all(struct tried *t, const struct admit_context *admit_context
 	}
 }
 
-/* From `want` on. Goes on only where that can still be milder, or on fewer GPUs. */
+/* From `want` on. Goes on only where that can still be milder. */
 static void try_all(struct tried *t, size_t want, uint64_t used, uint64_t on, enum outcome worst)
 {
-	if (worst > t->mildest || (worst == t->mildest && worst != OUTCOME_FITS))
+	if ((unsigned)__builtin_popcountll(on) > t->max_gpus && worst < OUTCOME_QUOTA)
+		worst = OUTCOME_QUOTA;
+	if (worst >= t->mildest)
 		return;
 	if (want == t->n_wants) {
 		t->mildest = worst;
-		if (worst == OUTCOME_FITS)
-			t->fewest = min_u(t->fewest, (unsigned)__builtin_popcountll(on));
 		return;
 	}
 	for (unsigned g = 0; g < t->n_gpus; g++) {
@@ -139,8 +139,7 @@ static void check_gang(struct arbiter *arbiter, uid_t uid, const struct request 
 	struct request complete = *request;
 	_cleanup_(lease_freep) struct lease *self = NULL;
 	struct lease *lease = NULL;
-	struct tried tried = { .mildest = OUTCOME_NEVER, .fewest = UINT32_MAX };
-	uint64_t max_gpus;
+	struct tried tried = { .mildest = OUTCOME_NEVER };
 
 	CHECK(tenant_find(arbiter->settings, &caller, "", &admit_context.tenant, &unused) == 0);
 	CHECK(plan_lease(arbiter, &caller, request, &self, &unused) == 0);
@@ -152,14 +151,11 @@ static void check_gang(struct arbiter *arbiter, uid_t uid, const struct request 
 		result_done(&result);
 		return;
 	}
-	max_gpus = limit_of(&admit_context.tenant->max_gpus, arbiter->n_gpus);
+	tried.max_gpus = limit_of(&admit_context.tenant->max_gpus, arbiter->n_gpus);
 	quota_shares(arbiter, admit_context.tenant, uid, 0, shares);
 	admit_context.shares = shares;
 	judge_all(&tried, &admit_context, &complete);
 	try_all(&tried, 0, 0, quota_gpus(arbiter, admit_context.tenant, uid, 0), OUTCOME_FITS);
-	if ((tried.mildest == OUTCOME_FITS && tried.fewest > max_gpus) ||
-	    (tried.mildest == OUTCOME_NOT_NOW && request->n_wants > max_gpus))
-		tried.mildest = OUTCOME_QUOTA;
 	CHECK(result.kind == kinds[tried.mildest] && (lease != NULL) == (result.kind == RESULT_OK));
 	lease_free(lease);
 	result_done(&result);
