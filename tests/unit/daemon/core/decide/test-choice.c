@@ -526,6 +526,17 @@ TEST(a_small_fixed_lease_keeps_an_empty_gpu_free)
 	CHECK(fix(&l, ANY, 50) == 2);
 }
 
+/* Adaptable leases return what they borrow, and large requests stay possible. */
+TEST(packing_counts_no_borrowed_cus_for_a_fixed_lease)
+{
+	_cleanup_(lending_done) struct lending l = equal_machine(2);
+
+	l.s.arbiter->settings->gpu_order = GPU_ORDER_PACK;
+	CHECK(fix_on(&l, LAB, "0", 20) && run_on(&l, "1", MOST) == 60);
+	CHECK(fix(&l, LAB, 10) == 0);
+	CHECK(fix(&l, VR, 56) == 1);
+}
+
 /* May be beside others on their CUs, and is not while others are idle. */
 TEST(leases_share_cus_only_where_no_others_are_free)
 {
