@@ -9,6 +9,7 @@
 #include "core/decide/admit.h"
 #include "core/decide/borrow.h"
 #include "core/decide/exclusive.h"
+#include "core/decide/floor.h"
 #include "core/layout/columns.h"
 #include "core/ledger/lease.h"
 #include "core/mask/place.h"
@@ -156,6 +157,7 @@ static void find_base_room(const struct plan *plan, const struct grower *grower,
 	admit_available(plan->division->gpu, grower->lease->class, grower->p->isolation, false,
 			ret);
 	cuset_remove(ret, plan->spare);
+	cuset_remove(ret, &plan->division->kept);
 	cuset_add(ret, &grower->p->adaptation->base);
 	cuset_keep(ret, grower->begins ? &plan->pool : &grower->has);
 }
@@ -316,6 +318,14 @@ static int find_layout(struct plan *plan)
 	}
 }
 
+/* A floor keeps no engine for one where the tenant has a base: these must not spread. */
+static bool fills_floor(const struct arbiter *arbiter, const struct lease *lease)
+{
+	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
+
+	return tenant && tenant->reserved_engines > 0;
+}
+
 static int divide_anew(struct division *division, const struct cuset *spare,
 		       enum column_match match)
 {
@@ -328,17 +338,16 @@ static int divide_anew(struct division *division, const struct cuset *spare,
 			     .match = match,
 			     .layout.terms = terms,
 			     .growers = growers,
-			     .held = held };
+			     .held = held,
+			     .may_rebase = true };
 
 	if (!terms || !growers || !held)
 		return -ENOMEM;
 	plan.bases = &held[n];
-	/* Floors might keep the CUs of a new base. */
-	plan.may_rebase = !floor_configured(division->arbiter->settings);
 	for (size_t i = 0; i < n; i++) {
 		struct grower *grower = &division->growers[i];
 
-		grower->anchored = false;
+		grower->anchored = fills_floor(division->arbiter, grower->lease);
 		grower->fixed = grower->keeps || grower->lease->lend.unbound ||
 				grower->p->isolation == ISOLATION_SHARED;
 	}
@@ -446,11 +455,17 @@ int divide(const struct arbiter *arbiter, unsigned gpu, struct lease *proposal, 
 	   struct division *ret)
 {
 	_cleanup_(freep) unsigned *levels = calloc(2 * arbiter->n_leases + 2, sizeof(*levels));
+	struct floor floor;
 
 	*ret = (struct division){ .arbiter = arbiter, .gpu = &arbiter->gpus[gpu] };
 	ret->growers = calloc(arbiter->n_leases + 1, sizeof(*ret->growers));
 	if (!levels || !ret->growers)
 		return -ENOMEM;
+	if (floor_configured(arbiter->settings)) {
+		if (floor_find(arbiter, gpu, NULL, NULL, &floor) < 0)
+			return -ENOMEM;
+		ret->kept = floor.now.cus;
+	}
 	find_growers(ret, proposal, settled);
 	if (share_divide(arbiter, ret->growers, ret->n, cuset_count(&ret->pool)) < 0)
 		return -ENOMEM;

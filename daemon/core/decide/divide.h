@@ -20,6 +20,7 @@ struct division {
 	struct grower *growers; /* owned; n: a proposal is among them */
 	size_t n;
 
+	struct cuset kept; /* by floors: no base moves there */
 	struct cuset left; /* of the pool: in no target; used by divide() */
 };
 

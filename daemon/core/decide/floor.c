@@ -186,7 +186,7 @@ static void find_reserved(const struct settings *settings, const struct tenant_h
 				 (unsigned)beyond(limit_reserved(&tenant->reserved_cus, gpu->cus),
 						  holding.cus),
 				 free, &cus);
-		kept = strcmp(tenant->name, self->name) == 0 ? ret_own : ret;
+		kept = self && strcmp(tenant->name, self->name) == 0 ? ret_own : ret;
 		cuset_add(&kept->cus, &cus);
 		kept->cus_of |= cuset_empty(&cus) ? 0 : bit_of(i % settings->n_tenants);
 		add_slots(tenant, &holding, bit_of(i % settings->n_tenants), &kept->slots);

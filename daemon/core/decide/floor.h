@@ -39,7 +39,7 @@ void floor_names(const struct settings *settings, uint64_t tenants, char *ret, s
 
 bool floor_configured(const struct settings *settings);
 
-/* What the floors of other tenants than self keep of the GPU. A pure function of the ledger: CUs that are kept
+/* What the floors of other tenants than self (NULL: of all) keep of the GPU. A pure function of the ledger: CUs that are kept
  * stay free, so later calls find as many. previous: the lease that is resized and left out of the ledger, whose CUs
  * are not kept for others; else NULL. -ENOMEM. */
 int floor_find(const struct arbiter *arbiter, unsigned gpu, const struct tenant *self,

@@ -9,6 +9,7 @@
 #include "check.h"
 #include "lack.h"
 #include "ledger-play.h"
+#include "lend-rig.h"
 #include "scene.h"
 #include "seed.h"
 #include "wait-rig.h"
@@ -333,6 +334,42 @@ TEST_WITH(request_that_fits_beside_a_held_floor_waits_behind_a_barrier, struct s
 	}
 	lease = ask(s, ANY, request);
 	CHECK(lease && lease->state == STATE_WAITING);
+}
+
+/* Bases are placed where an engine is claimed already. Beside three engines of a floor there is no other place. */
+TEST(base_moves_to_free_engines_that_no_floor_keeps)
+{
+	for (unsigned engines = 0; engines < 4; engines++) {
+		_cleanup_(lending_done) struct lending l = lending_of(1);
+		struct lease *a, *b;
+
+		add_floor(&l.s, engines)->reserved_queues = 2;
+		CHECK(grant(&l.s, LAB, 11));
+		a = borrow(&l, 1, 60);
+		CHECK(engines == 3 || cus_of(a) == 45);
+		b = borrow(&l, 1, 60);
+		follow(&l, a);
+		follow(&l, b);
+		CHECK(engines == 3 || cus_of(a) + cus_of(b) >= 44);
+		CHECK(grant_engines(&l.s, AR, engines > 0 ? engines : 1));
+	}
+}
+
+/* Spread over two engines they would fill the floor, and others could have the engine that it keeps. */
+TEST(bases_of_a_floor_of_engines_stay_together)
+{
+	_cleanup_(lending_done) struct lending l = lending_of(1);
+
+	add_floor(&l.s, 2);
+	CHECK(grant(&l.s, LAB, 11));
+	for (unsigned i = 0; i < 3; i++) {
+		reserve_as(&l, AR,
+			   "cus=1 cus-min=1 cus-max=60 queues=2; adaptable=1 class=besteffort");
+		for (size_t k = 0; k < l.s.arbiter->n_leases; k++)
+			follow(&l, l.s.arbiter->leases[k]);
+	}
+	CHECK(__builtin_popcount(cuset_engines(&l.s.arbiter->gpus[0].taken)) == 1);
+	CHECK(!grant(&l.s, ANY, 45) && grant(&l.s, ANY, 30) && grant_engines(&l.s, AR, 1));
 }
 
 static const struct scene *scarce; /* what a request is planned in without memory */
