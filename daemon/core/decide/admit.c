@@ -318,15 +318,20 @@ static unsigned engines_for(const struct candidate *a)
 	return (a->aim + one - 1) / one;
 }
 
-/* The most whole engines that would fit, n at most; 0 where the want bounds its CUs, too. */
+/* A want of whole engines, which does not bound its CUs, too. */
+static bool wants_whole_engines(const struct want *want)
+{
+	return want->shader_engines > 0 && want->cus == 0 && want->cus_min == 0 &&
+	       want->cus_max == 0;
+}
+
+/* The most whole engines that would fit, n at most. */
 static unsigned engines_that_fit(const struct candidate *a, const struct place_request *request,
 				 unsigned n)
 {
 	const struct geometry *geometry = &a->gpu->info.geometry;
 	struct place_request fewer = *request;
 
-	if (a->want->cus > 0 || a->want->cus_min > 0 || a->want->cus_max > 0)
-		return 0;
 	for (; n > 0; n--) {
 		fewer.engines = n;
 		fewer.aim = fewer.ceiling = place_engines_aim(geometry, &a->gpu->all, n);
@@ -337,17 +342,6 @@ static unsigned engines_that_fit(const struct candidate *a, const struct place_r
 	return n;
 }
 
-static enum outcome refuse_engines(struct candidate *a, const struct place_request *request,
-				   unsigned engines, enum outcome outcome)
-{
-	unsigned fit = engines_that_fit(a, request, engines);
-
-	if (fit > 0)
-		refusal_set_fits(a->refusal, RESOURCE_SHADER_ENGINES, fit, 0);
-	return refuse(a, outcome,
-		      of_engines(a, REASON_SHADER_ENGINES, a->want->shader_engines, engines));
-}
-
 static enum outcome refuse_cus(struct candidate *a, const struct place_request *request,
 			       const struct place_miss *miss, enum outcome outcome)
 {
@@ -356,8 +350,15 @@ static enum outcome refuse_cus(struct candidate *a, const struct place_request *
 	bool few = free < (request->exact ? request->aim : request->floor);
 
 	refusal_set_fits(a->refusal, RESOURCE_CUS, miss->below, miss->above);
+	if (wants_whole_engines(a->want)) {
+		engines = engines_that_fit(a, request, min_u(engines, a->want->shader_engines));
+		if (engines > 0)
+			refusal_set_fits(a->refusal, RESOURCE_SHADER_ENGINES, engines, 0);
+	}
 	if (engines < a->want->shader_engines)
-		return refuse_engines(a, request, engines, outcome);
+		return refuse(
+			a, outcome,
+			of_engines(a, REASON_SHADER_ENGINES, a->want->shader_engines, engines));
 	if (a->admit_context->self->class == CLASS_REALTIME && outcome == OUTCOME_NOT_NOW &&
 	    fits_without_engines(a, request))
 		return refuse(a, outcome,

@@ -273,7 +273,7 @@ static void put_fits(struct text *text, const struct refusal *refusal)
 		return; /* that nothing is free has been written */
 	put_break(text);
 	if (last == 0) {
-		put(text, "no number of %s fits %s", resources[resource].units, where);
+		put(text, "no number of CUs fits %s", where);
 		return;
 	}
 	if (refusal->n_fits == 2) {

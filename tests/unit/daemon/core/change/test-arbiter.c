@@ -47,7 +47,12 @@ TEST_WITH(refusal_of_shader_engines_names_how_many_are_free, struct scene *s)
 	request.wants[0].cus = 0;
 	CHECK(grant(s, ANY, 5)); /* in the last engine: it is not whole any more */
 	CHECK(!reserve(s->arbiter, VR, &request, &s->result));
-	CHECK(s->result.refusals[0].n_fits == 0);
+	CHECK(refused(s, RESULT_NO_CAPACITY, REASON_SHADER_ENGINES));
+	CHECK(s->result.refusals[0].n_fits == 0 && s->result.refusals[0].free == 0);
+	request.wants[0].shader_engines = 1; /* what is left of it can be asked for by CUs */
+	CHECK(!reserve(s->arbiter, VR, &request, &s->result));
+	CHECK(refused(s, RESULT_NO_CAPACITY, REASON_SHADER_ENGINES));
+	CHECK(s->result.refusals[0].free == 0 && fits_are(s, RESOURCE_CUS, 10, 0));
 }
 
 TEST_WITH(realtime_with_isolation_cu_shares_engines_only_with_isolation_cu, struct scene *s)
