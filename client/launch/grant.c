@@ -78,6 +78,7 @@ struct remedy {
 	uint64_t amount;                          /* that passes the check */
 	bool later;                               /* a refusal may be gone later */
 	bool fixed;                               /* a shared lease is not bounded so */
+	const char *unnamed; /* a GPU that would grant it if it were named; NULL: none */
 };
 
 static bool is_policy(const struct gpuarb_refusal *row)
@@ -110,8 +111,9 @@ static uint64_t find_amount(const struct gpuarb_refusal *row,
 	return facts->fits[0] > 0 ? facts->fits[0] : facts->fits[facts->n_fits - 1];
 }
 
-static void find_remedy(const struct gpuarb *gpuarb, struct remedy *ret)
+static void find_remedy(const struct command *command, struct remedy *ret)
 {
+	const struct gpuarb *gpuarb = command->gpuarb;
 	const struct gpuarb_refusal *rows;
 	double best = 0;
 	size_t n;
@@ -125,10 +127,12 @@ static void find_remedy(const struct gpuarb *gpuarb, struct remedy *ret)
 
 		ret->later |= rows[i].retry;
 		ret->fixed |= strcmp(facts->key, "max-fixed-cus") == 0;
+		if (!ret->unnamed && strcmp(facts->key, "any") == 0 && facts->n_fits > 0)
+			ret->unnamed = rows[i].gpu;
 		if (amount == 0 || amount == rows[i].asked)
 			continue;
 		share = rows[i].retry + (share < 1 ? share : 1 / share);
-		if (share <= best)
+		if (ret->row && (share < best) != command->every_gpu)
 			continue;
 		best = share;
 		ret->row = &rows[i];
@@ -175,13 +179,14 @@ static void print_option(FILE *out, const char **head, const char *option, const
 	print_line(out, "    %-22s %s", option, effect);
 }
 
-/* Of several wants, the option is for that of the GPU. */
+/* Of several wants, the option is for that of the GPU; with --gpu=all for all of them. */
 static void print_amount(FILE *out, const char **head, const struct command *command,
 			 const struct remedy *remedy)
 {
 	const char *name = option_of(is_policy(remedy->row) ? remedy->facts->resource
 							    : remedy->facts->fits_resource);
-	bool one = command->n_wants == 1, queues = strcmp(name, "queues") == 0;
+	bool one = command->n_wants == 1 || command->every_gpu,
+	     queues = strcmp(name, "queues") == 0;
 	char option[96], effect[64], value[32];
 	uint64_t amount = remedy->amount;
 
@@ -210,9 +215,14 @@ static void print_options(FILE *out, const struct command *command, const struct
 	bool resize = strcmp(command->verb, "resize") == 0,
 	     plan = strcmp(command->verb, "plan") == 0;
 	const char *head = "  what would help:";
+	char option[64];
 
 	if (remedy->row)
 		print_amount(out, &head, command, remedy);
+	if (remedy->unnamed && command->n_wants == 1) {
+		snprintf(option, sizeof(option), "--gpu=%s", remedy->unnamed);
+		print_option(out, &head, option, "fits now");
+	}
 	if (remedy->fixed && !resize)
 		print_option(out, &head, "gpuarbctl run",
 			     "without --cus: a share that max-fixed-cus does not bound");
@@ -232,7 +242,7 @@ void refusal_help(struct command *command, bool holders, FILE *out)
 	size_t n = holders ? collect(command, ids) : 0;
 	struct remedy remedy;
 
-	find_remedy(command->gpuarb, &remedy);
+	find_remedy(command, &remedy);
 	print_options(out, command, &remedy);
 	print_holders(out, command, ids, n); /* replaces the refusals */
 }

@@ -123,9 +123,15 @@ static int visible_expand(struct command *command)
 		n++;
 	}
 	if (r == EXIT_OK && n == 0)
-		return fail(command, EXIT_REFUSED, "--gpu=all: there is no GPU that can be chosen");
-	if (r == EXIT_OK)
+		return fail(command, EXIT_REFUSED,
+			    "--gpu=all: there is no GPU that can be chosen%s",
+			    command->n_gpus > 0 && !command->visible
+				    ? ": all have any = no, and only --gpu=NAME gets them"
+				    : "");
+	if (r == EXIT_OK) {
 		command->n_wants = n;
+		command->every_gpu = true;
+	}
 	return r;
 }
 

@@ -84,6 +84,7 @@ struct command {
 
 	struct typed_want wants[REQUEST_WANTS];
 	size_t n_wants; /* at least 1 */
+	bool every_gpu; /* --gpu=all: the wants are of one option */
 	struct gpuarb_options options;
 
 	uint64_t id; /* the lease of verbs that take LEASE as their first word; 0: none */

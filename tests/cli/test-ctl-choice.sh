@@ -92,6 +92,13 @@ program --gpu=0
 program --gpu=2,3
 on '[1,1,2,1]'
 fails 1 "'9'" plan --gpu=0,9 --cus=15
+ends 3 plan --gpu=any --cus=5 --gpu=any --cus=5 --gpu=any --cus=5 --gpu=any --cus=5
+out_has '4 GPUs asked, 3 of the 4 of the machine can be chosen'
+out_has '0000:03:00.0  policy: only a request that names this GPU gets it (any = no)'
+out_lacks '--gpu=0000:03:00.0 '
+for gpu in 1 2 3; do ends 0 drain "$gpu"; done
+ends 3 plan --cus=5
+out_has '--gpu=0000:03:00.0     fits now'
 echo '[daemon]' >"$dir/gpuarbd.conf"
 ends 0 reload
 ends 0 status

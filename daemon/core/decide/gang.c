@@ -30,9 +30,10 @@ struct gang {
 	struct share shares[REQUEST_WANTS]; /* set if a quota bounds parts of GPUs */
 	struct floor *floors; /* by GPU, for candidates; NULL: policy has none; owned */
 	const struct request *request;
-	size_t n_gpus, n_present;                      /* GPUs; those that are not absent */
-	uint64_t present;                              /* as bits */
-	uint64_t candidates[REQUEST_WANTS];            /* GPUs that the want names, as bits */
+	size_t n_gpus, n_present;           /* GPUs; those that are not absent */
+	uint64_t present;                   /* as bits */
+	uint64_t unnamed;                   /* not of any want because any = no, as bits */
+	uint64_t candidates[REQUEST_WANTS]; /* GPUs that the want names, as bits */
 	uint8_t outcome[REQUEST_WANTS][REQUEST_WANTS]; /* by want and GPU */
 	uint8_t judged[REQUEST_WANTS];                 /* by want: the first equal one */
 	union judgement *judgements;                   /* by want and GPU; owned */
@@ -78,7 +79,8 @@ static int find_candidates(struct gang *gang, struct result *result)
 {
 	const struct arbiter *arbiter = gang->context.arbiter;
 	char missing[GPU_NAME_MAX];
-	uint64_t named = 0;
+	uint64_t named = 0, all = 0;
+	bool any = false;
 
 	for (size_t i = 0; i < gang->request->n_wants; i++) {
 		const struct want *want = &gang->request->wants[i];
@@ -86,6 +88,8 @@ static int find_candidates(struct gang *gang, struct result *result)
 
 		if (ledger_wanted(arbiter, want->gpu, gpus, missing) < 0)
 			return no_such_gpu(gang, missing, result);
+		any |= strcmp(want->gpu, "any") == 0;
+		all |= *gpus;
 		if (!names_one(want))
 			continue;
 		if (named & *gpus)
@@ -95,6 +99,7 @@ static int find_candidates(struct gang *gang, struct result *result)
 					  i + 1, want->gpu);
 		named |= *gpus;
 	}
+	gang->unnamed = any ? gang->present & ~all : 0;
 	return 0;
 }
 
@@ -116,7 +121,7 @@ static int find_floors(struct gang *gang)
 {
 	const struct admit_context *context = &gang->context;
 	struct ledger_view view;
-	uint64_t all = 0;
+	uint64_t all = gang->unnamed;
 	int r = 0;
 
 	if (!floor_configured(context->arbiter->settings))
@@ -541,6 +546,31 @@ static const struct refusal *refusal_of(const struct gang *gang, size_t gpu, enu
 	return first;
 }
 
+/* Names the GPUs that are only used where they are named (any = no): all of them, or those that would grant
+ * the want for any GPU then. */
+static int refuse_unnamed(const struct gang *gang, bool all, struct result *result)
+{
+	const struct want *want = gang->request->wants;
+	struct partition partition;
+
+	while (gang->unnamed && strcmp(want->gpu, "any") != 0)
+		want++;
+	for (uint64_t gpus = gang->unnamed; gpus; gpus &= gpus - 1) {
+		unsigned g = (unsigned)__builtin_ctzll(gpus);
+		struct refusal unused, refusal = { .reason = REASON_POLICY, .key = "any" };
+		bool fits = admit(&gang->context, want, g, &partition, &unused) == OUTCOME_FITS;
+
+		if (!fits && !all)
+			continue;
+		memcpy(refusal.gpu, unused.gpu, sizeof(refusal.gpu));
+		refusal.uid = gang->context.uid;
+		refusal_set_fits(&refusal, RESOURCE_CUS, fits ? partition.count : 0, 0);
+		if (result_refuse(result, &refusal) < 0)
+			return result_set(result, RESULT_NO_MEMORY, "out of memory");
+	}
+	return 0;
+}
+
 static int keep_refusals(struct gang *gang, enum outcome deciding, struct result *result)
 {
 	struct refusal *by_gpu[REQUEST_WANTS] = { NULL };
@@ -564,33 +594,25 @@ static int keep_refusals(struct gang *gang, enum outcome deciding, struct result
 		result->refusals[i].others = result->n_refusals > 1;
 	}
 	name_leases(gang, by_gpu);
-	return 0;
+	return refuse_unnamed(gang, false, result);
 }
 
-/* Are there as many GPUs as wants, each want with one that it names? */
-static int check_number(struct gang *gang, struct result *result)
+/* There are fewer GPUs than wants that they can be matched with. */
+static int refuse_number(const struct gang *gang, struct result *result)
 {
 	struct refusal refusal = { .gpu = "any",
 				   .reason = REASON_ABSENT,
 				   .resource = RESOURCE_GPUS,
-				   .asked = gang->request->n_wants };
-	uint64_t all = 0, fewest = UINT64_MAX;
-	size_t order[REQUEST_WANTS];
-	int gpu_of[REQUEST_WANTS];
+				   .asked = gang->request->n_wants,
+				   .total = gang->n_present };
+	uint64_t gpus = 0;
+	int r;
 
-	for (size_t i = 0; i < gang->request->n_wants; i++) {
-		all |= gang->candidates[i];
-		fewest &= gang->candidates[i];
-	}
-	if ((size_t)__builtin_popcountll(fewest) >= gang->request->n_wants)
-		return 0;
-	for (size_t g = 0; g < gang->n_gpus; g++)
-		order[g] = g;
-	memset(gang->outcome, OUTCOME_FITS, sizeof(gang->outcome));
-	if (match(gang, OUTCOME_FITS, order, gpu_of))
-		return 0;
-	refusal.free = refusal.total = (size_t)__builtin_popcountll(all);
-	return result_refuse_all(result, RESULT_NEVER_FITS, &refusal);
+	for (size_t i = 0; i < gang->request->n_wants; i++)
+		gpus |= gang->candidates[i];
+	refusal.free = (size_t)__builtin_popcountll(gpus);
+	r = result_refuse_all(result, RESULT_NEVER_FITS, &refusal);
+	return refuse_unnamed(gang, true, result) < 0 ? -ENOMEM : r;
 }
 
 /* gpu_of: the matching with the fewest GPUs beside those that the user holds. */
@@ -630,8 +652,10 @@ static int refuse(struct gang *gang, const size_t *order, struct result *result)
 	int gpu_of[REQUEST_WANTS], r;
 	size_t i = 0;
 
-	while (i < ARRAY_SIZE(kinds) - 1 && !match(gang, kinds[i].worst, order, gpu_of))
+	while (i < ARRAY_SIZE(kinds) && !match(gang, kinds[i].worst, order, gpu_of))
 		i++;
+	if (i == ARRAY_SIZE(kinds))
+		return refuse_number(gang, result);
 	/* It would wait in vain. */
 	if (kinds[i].worst == OUTCOME_NOT_NOW && !allowed(gang, gpu_of))
 		return above_max_gpus(gang, gpu_of, result);
@@ -670,9 +694,6 @@ static int init(struct gang *gang, const struct admit_context *admit_context,
 	find_present(admit_context->arbiter, gang);
 	gang->max_gpus = limit_of(&admit_context->tenant->max_gpus, gang->n_present);
 	r = find_candidates(gang, result);
-	if (r < 0)
-		return r;
-	r = check_number(gang, result);
 	if (r < 0)
 		return r;
 	r = find_equal(gang, result);

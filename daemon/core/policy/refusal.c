@@ -212,6 +212,10 @@ static void put_available(struct text *text, const struct refusal *refusal)
 		put(text, " of ");
 		put_number(text, resource, refusal->total);
 		put(text, " free");
+	} else if (refusal->reason == REASON_ABSENT && refusal->free < refusal->total) {
+		put_number(text, resource, refusal->free);
+		put(text, " of the %llu of the machine can be chosen",
+		    (unsigned long long)refusal->total);
 	} else {
 		put(text, "the %s has ", resource == RESOURCE_GPUS ? "machine" : "GPU");
 		put_number(text, resource, refusal->total);
@@ -316,6 +320,10 @@ static void put_policy(struct text *text, const struct refusal *refusal)
 	}
 	if (refusal->key && strcmp(refusal->key, "only-gpus") == 0) {
 		put(text, "only-gpus of tenant %s does not name this GPU", refusal->tenant);
+		return;
+	}
+	if (refusal->key && strcmp(refusal->key, "any") == 0) {
+		put(text, "only a request that names this GPU gets it (any = no)");
 		return;
 	}
 	if (refusal->tenant[0])

@@ -606,6 +606,37 @@ TEST(a_gpu_with_any_no_is_used_only_by_name)
 	CHECK(!grant_as(&l.s, ANY, "cus=10") && l.s.result.kind == RESULT_NEVER_FITS);
 }
 
+/* Is refusal i that of a GPU with any = no, which would grant so many CUs if it were named? */
+static bool is_unnamed(const struct lending *l, size_t i, unsigned gpu, unsigned fits)
+{
+	const struct refusal *refusal = &l->s.result.refusals[i];
+
+	return i < l->s.result.n_refusals && refusal->reason == REASON_POLICY &&
+	       strcmp(refusal->key, "any") == 0 &&
+	       strcmp(refusal->gpu, l->s.arbiter->gpus[gpu].info.name) == 0 &&
+	       refusal->n_fits == (fits > 0) && (fits == 0 || refusal->fits[0] == fits);
+}
+
+TEST(a_refusal_names_the_gpus_with_any_no)
+{
+	_cleanup_(lending_done) struct lending l = equal_machine(2);
+
+	l.s.arbiter->gpus[0].named_only = true;
+	l.s.arbiter->gpus[1].draining = true;
+	CHECK(!grant_as(&l.s, ANY, "cus=10") && l.s.result.kind == RESULT_NO_CAPACITY);
+	CHECK(l.s.result.n_refusals == 2 && l.s.result.deciding == 0);
+	CHECK(is_unnamed(&l, 1, 0, 10));
+	CHECK(!grant_as(&l.s, ANY, "cus=10 gpu=1") && l.s.result.n_refusals == 1);
+	CHECK(!grant_as(&l.s, ANY, "cus=10 gpu=0 | cus=10") && l.s.result.n_refusals == 1);
+	CHECK(fix_on(&l, ANY, "0", 30)); /* it would not help to name it */
+	CHECK(!grant_as(&l.s, ANY, "cus=50") && l.s.result.n_refusals == 1);
+	l.s.arbiter->gpus[1].named_only = true; /* no GPU can be chosen: both are told */
+	CHECK(!grant_as(&l.s, ANY, "cus=10") && l.s.result.kind == RESULT_NEVER_FITS);
+	CHECK(l.s.result.n_refusals == 3 && l.s.result.refusals[0].reason == REASON_ABSENT);
+	CHECK(l.s.result.refusals[0].free == 0 && l.s.result.refusals[0].total == 2);
+	CHECK(is_unnamed(&l, 1, 0, 10) && is_unnamed(&l, 2, 1, 0));
+}
+
 TEST(a_drained_and_a_resetting_gpu_are_not_chosen)
 {
 	_cleanup_(lending_done) struct lending l = equal_machine(3);

@@ -117,6 +117,20 @@ TEST(a_gpu_that_is_too_small_is_compared_with_what_it_has)
 	refusal = refusal_of(REASON_ABSENT, RESOURCE_GPUS, 3, 1, 1);
 	refusal.retry = false;
 	CHECK(line_is(&refusal, "3 GPUs asked, the machine has 1"));
+	refusal.total = 4;
+	CHECK(line_is(&refusal, "3 GPUs asked, 1 of the 4 of the machine can be chosen"));
+	refusal = refusal_of(REASON_POLICY, RESOURCE_NONE, 0, 0, 0);
+	refusal_set_bound(&refusal, "any", 0, "");
+	CHECK(line_is(&refusal, "only a request that names this GPU gets it (any = no)"));
+}
+
+TEST(without_amounts_that_fit_the_sentence_is_whole)
+{
+	/* As gpuarbctl has it: fits-resource comes with fits. */
+	struct refusal refusal = refusal_of(REASON_SHADER_ENGINES, RESOURCE_SHADER_ENGINES, 2, 1,
+					    4);
+
+	CHECK(line_is(&refusal, "2 asked, 1 of 4 free; no number of CUs fits now"));
 }
 
 TEST(bounds_name_their_key_tenant_and_user)
