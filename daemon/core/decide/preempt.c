@@ -3,9 +3,22 @@
 
 #include <string.h>
 
-/* Names in the deciding refusal a tenant whose leases would have to be revocable. */
+/* The refusal of a GPU that the lease uses, else the deciding one. */
+static struct refusal *refusal_for(const struct arbiter *arbiter, const struct lease *lease,
+				   struct result *result)
+{
+	for (size_t i = 0; i < result->n_refusals; i++) {
+		int gpu = ledger_find_gpu(arbiter, result->refusals[i].gpu);
+
+		if (gpu >= 0 && lease_partition_on(lease, (unsigned)gpu))
+			return &result->refusals[i];
+	}
+	return &result->refusals[result->deciding];
+}
+
+/* Names a tenant whose leases would have to be revocable in the refusal of their GPU. */
 static void name_tenant(const struct arbiter *arbiter, const struct lease *asking,
-			struct refusal *refusal)
+			struct result *result)
 {
 	struct advice advice = { 0 };
 
@@ -16,7 +29,8 @@ static void name_tenant(const struct arbiter *arbiter, const struct lease *askin
 		const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
 
 		if (tenant && !tenant->preempt)
-			memcpy(refusal->preempt, lease->tenant, sizeof(refusal->preempt));
+			memcpy(refusal_for(arbiter, lease, result)->preempt, lease->tenant,
+			       sizeof(result->refusals->preempt));
 	}
 }
 
@@ -33,7 +47,7 @@ int preempt_plan(const struct arbiter *arbiter, const struct caller *caller,
 	    (found = advice_find(arbiter, lease, ADVICE_REVOCABLE, &advice)) < 0)
 		return r;
 	if (found == 0) {
-		name_tenant(arbiter, lease, &result->refusals[result->deciding]);
+		name_tenant(arbiter, lease, result);
 		return r;
 	}
 	result_done(result);

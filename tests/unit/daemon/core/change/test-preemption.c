@@ -281,6 +281,16 @@ TEST(a_refusal_names_the_tenant_whose_policy_is_in_the_way)
 	CHECK(!want(&l, LAB, -1, 30) && !l.s.result.refusals[0].preempt[0]);
 }
 
+TEST(the_tenant_is_named_at_the_gpu_of_its_lease)
+{
+	_cleanup_(lending_done) struct lending l = lending_of(2);
+
+	CHECK(grant_as(&l.s, VR, "cus=60 gpu=0") && grant_as(&l.s, LAB, "cus=60 gpu=1"));
+	CHECK(!want(&l, VR, -1, 30) && l.s.result.deciding == 0);
+	CHECK(!l.s.result.refusals[0].preempt[0]);
+	CHECK(strcmp(l.s.result.refusals[1].preempt, "lab") == 0);
+}
+
 /* ---- leases that leave anyway ---- */
 
 TEST_WITH(no_lease_is_revoked_if_those_that_end_leave_enough_room, struct lending *l)
