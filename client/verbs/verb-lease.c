@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/launch/grant.h"
 #include "client/launch/session.h"
 #include "client/launch/wants.h"
 #include "client/output/fail.h"
@@ -369,8 +370,12 @@ int run_resize(struct command *command)
 		return r;
 
 	r = gpuarb_resize(command->gpuarb, command->id, wants, command->n_wants);
-	if (r < 0)
-		return fail_change(command, r);
+	if (r < 0) {
+		r = fail_change(command, r);
+		if (!command->json)
+			refusal_help(command, false, stderr);
+		return r;
+	}
 
 	return print_resized(command);
 }
