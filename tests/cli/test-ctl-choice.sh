@@ -96,6 +96,8 @@ ends 3 plan --gpu=any --cus=5 --gpu=any --cus=5 --gpu=any --cus=5 --gpu=any --cu
 out_has '4 GPUs asked, 3 of the 4 of the machine can be chosen'
 out_has '0000:03:00.0  policy: only a request that names this GPU gets it (any = no)'
 out_lacks '--gpu=0000:03:00.0 '
+ends 3 plan --gpu=all --cus=70
+out_has '    --cus=60               fits an empty GPU'
 for gpu in 1 2 3; do ends 0 drain "$gpu"; done
 ends 3 plan --cus=5
 out_has '--gpu=0000:03:00.0     fits now'

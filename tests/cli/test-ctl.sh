@@ -160,6 +160,7 @@ shows "pid $holder " resize "$id" --cus=15
 shows "pid $holder " show "$id"
 ends 2 resize "$id" --gpu=0 --cus=3 --gpu=1 --cus=3
 ends 1 resize 99 --cus=3
+fails 3 '--cus=60               fits an empty GPU' resize "$id" --cus=70
 
 # ---- another user ------------------------------------------------------------------------
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
