@@ -116,6 +116,7 @@ static void find_remedy(const struct command *command, struct remedy *ret)
 	const struct gpuarb *gpuarb = command->gpuarb;
 	const struct gpuarb_refusal *rows;
 	double best = 0;
+	bool none = false;
 	size_t n;
 
 	*ret = (struct remedy){ .row = NULL };
@@ -129,16 +130,19 @@ static void find_remedy(const struct command *command, struct remedy *ret)
 		ret->fixed |= strcmp(facts->key, "max-fixed-cus") == 0;
 		if (!ret->unnamed && strcmp(facts->key, "any") == 0 && facts->n_fits > 0)
 			ret->unnamed = rows[i].gpu;
+		none |= amount == 0;
 		if (amount == 0 || amount == rows[i].asked)
 			continue;
 		share = rows[i].retry + (share < 1 ? share : 1 / share);
-		if (ret->row && (share < best) != command->every_gpu)
+		if (ret->row && (command->every_gpu ? share >= best : share <= best))
 			continue;
 		best = share;
 		ret->row = &rows[i];
 		ret->facts = facts;
 		ret->amount = amount;
 	}
+	if (command->every_gpu && none) /* on one of the GPUs nothing would fit */
+		ret->row = NULL;
 }
 
 /* The option for a number of queues, which processes and streams need if it is not given. */

@@ -93,9 +93,10 @@ program --gpu=2,3
 on '[1,1,2,1]'
 fails 1 "'9'" plan --gpu=0,9 --cus=15
 ends 3 plan --gpu=any --cus=5 --gpu=any --cus=5 --gpu=any --cus=5 --gpu=any --cus=5
-out_has '4 GPUs asked, 3 of the 4 of the machine can be chosen'
-out_has '0000:03:00.0  policy: only a request that names this GPU gets it (any = no)'
 out_lacks '--gpu=0000:03:00.0 '
+ends 3 plan --gpu=any --cus=5 --gpu=any --cus=5 --gpu=any --cus=5 --gpu=any --cus=5 --json
+json_out '.refusals[0].reason == "absent" and .refusals[0].free == 3 and .refusals[0].total == 4'
+json_out '.refusals[1].gpu == "0000:03:00.0" and .refusals[1].key == "any" and .refusals[1].fits == [5]'
 ends 3 plan --gpu=all --cus=70
 out_has '    --cus=60               fits an empty GPU'
 for gpu in 1 2 3; do ends 0 drain "$gpu"; done

@@ -558,7 +558,9 @@ static int refuse_unnamed(const struct gang *gang, bool all, struct result *resu
 	for (uint64_t gpus = gang->unnamed; gpus; gpus &= gpus - 1) {
 		unsigned g = (unsigned)__builtin_ctzll(gpus);
 		struct refusal unused, refusal = { .reason = REASON_POLICY, .key = "any" };
-		bool fits = admit(&gang->context, want, g, &partition, &unused) == OUTCOME_FITS;
+		bool fits = admit(&gang->context, want, g, &partition, &unused) == OUTCOME_FITS &&
+			    (unsigned)__builtin_popcountll(gang->held | bit_u64(g)) <=
+				    gang->max_gpus;
 
 		if (!fits && !all)
 			continue;
