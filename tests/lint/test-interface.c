@@ -173,6 +173,5 @@ TEST(the_xml_is_what_the_objects_say)
 
 	facts_done(&xml);
 	facts_done(&live);
-	sd_bus_flush_close_unref(bus);
 	adapter_done(&a);
 }
