@@ -152,7 +152,7 @@ static const char *option_of_queues(const struct command *command, uint64_t *amo
 	unsigned own = want->queues > 0 ? 1 : 2; /* of a process, beside its streams */
 	uint64_t each = *amount / (want->processes > 0 ? want->processes : 1);
 
-	if (strcmp(command->verb, "resize") == 0 || (own == 1 && each > want->streams))
+	if (strcmp(command->verb, "resize") == 0 || each >= own + want->streams)
 		return "queues";
 	if (want->streams > 0 && each > own) {
 		*amount = each - own;
@@ -332,23 +332,59 @@ static int refuse(struct command *command, int error)
 	return r;
 }
 
+static int plan(struct command *command, const struct gpuarb_want *wants, const struct caller *user,
+		const char **ret)
+{
+	_Static_assert(sizeof(gid_t) == sizeof(uint32_t), "groups are those of the bus");
+
+	if (!user)
+		return gpuarb_plan(command->gpuarb, wants, command->n_wants, &command->options,
+				   ret);
+	return gpuarb_plan_as(command->gpuarb, wants, command->n_wants, &command->options,
+			      user->uid, user->groups, user->n_groups, ret);
+}
+
+static int plan_less(struct command *command, struct gpuarb_want *wants, const struct caller *user,
+		     const char **ret)
+{
+	int r;
+
+	do {
+		r = plan(command, wants, user, ret);
+	} while (ask_fixed(command, r) ||
+		 (r >= 0 && strcmp(*ret, "refused") == 0 && want_ask_less(command, wants)));
+	return r;
+}
+
+int grant_plan(struct command *command, struct gpuarb_want *wants, const struct caller *user,
+	       const char **ret)
+{
+	const uint64_t wait_usec = command->options.wait_usec;
+	struct gpuarb_want most[REQUEST_WANTS];
+	int r;
+
+	memcpy(most, wants, command->n_wants * sizeof(*wants));
+	command->options.wait_usec = 0;
+	r = plan_less(command, wants, user, ret);
+	command->options.wait_usec = wait_usec;
+	if (r < 0 || wait_usec == 0)
+		return r;
+	if (strcmp(*ret, "granted") != 0)
+		memcpy(wants, most, command->n_wants * sizeof(*wants));
+	return plan_less(command, wants, user, ret);
+}
+
 /* Finds the number of queues that fits, where none was typed. Only plans: gpuarbd logs and counts each
  * request that it refuses. */
 static void find_queues(struct command *command, struct gpuarb_want *wants)
 {
 	const char *result;
 	bool typed = true;
-	int r;
 
 	for (size_t i = 0; i < command->n_wants; i++)
 		typed = typed && wants[i].queues == command->wants[i].want.queues;
-	if (typed)
-		return;
-	do {
-		r = gpuarb_plan(command->gpuarb, wants, command->n_wants, &command->options,
-				&result);
-	} while (ask_fixed(command, r) ||
-		 (r >= 0 && strcmp(result, "refused") == 0 && want_ask_less(command, wants)));
+	if (!typed)
+		(void)grant_plan(command, wants, NULL, &result);
 }
 
 static int request(struct command *command, const char *before, struct gpuarb_lease **ret)

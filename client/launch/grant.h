@@ -7,9 +7,15 @@
 #include <stdio.h>
 
 #include "client/launch/session.h"
+#include "core/policy/caller.h"
 #include "util/base.h"
 
 DEFINE_CLEANUP(struct gpuarb_lease *, gpuarb_lease_close)
+
+/* Plans wants as want_resolve() makes them for a user; NULL: for the caller. Takes queues off the wants until they fit:
+ * with --wait, too, unless nothing fits now. *ret: as of gpuarb_plan(). Prints nothing; returns a negative errno. */
+int grant_plan(struct command *command, struct gpuarb_want *wants, const struct caller *user,
+	       const char **ret);
 
 /* Reserves the wants of the command line and waits until they are granted, as long as --wait says.
  * Prints on standard error, after `before`, that the lease waits. If a signal ends the program, the

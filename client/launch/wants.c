@@ -204,7 +204,7 @@ static unsigned fair_queues(const struct gpuarb_gpu *gpu, unsigned processes)
 static int ask_for_all(struct command *command, struct gpuarb_want *want)
 {
 	unsigned processes = max_u(want->processes, 1), fair = 0, most = 0, roomy = 0;
-	unsigned good = want->streams + hip_queues() + 1;
+	unsigned good = want->streams + hip_queues() + 1, size;
 	int r;
 
 	r = command->view ? EXIT_OK : session_snapshot(command);
@@ -221,11 +221,13 @@ static int ask_for_all(struct command *command, struct gpuarb_want *want)
 		if (!is_candidate(command, want->gpu, gpu))
 			continue;
 		most = max_u(most, gpu->cus);
-		if (gpu->queue_slots_free < processes * QUEUES_LEAST || gpu->cus < roomy)
+		size = gpu->draining || gpu->oversubscribed ? 0 : gpu->cus;
+		if (gpu->queue_slots_free < processes * QUEUES_LEAST || size < roomy)
 			continue;
-		/* A smaller GPU has no say: its free slots would keep the program from this one. */
-		fair = max_u(gpu->cus > roomy ? 0 : fair, fair_queues(gpu, processes));
-		roomy = gpu->cus;
+		/* A smaller GPU has no say: its free slots would keep the program from this one. Nor has one that
+		 * grants nothing now, unless all are such. */
+		fair = max_u(size > roomy ? 0 : fair, fair_queues(gpu, processes));
+		roomy = size;
 	}
 	if (want->cus_min == 0 && want->cus_min_percent == 0)
 		want->cus_min = 1;
@@ -303,16 +305,11 @@ int want_resolve(struct command *command, struct gpuarb_want ret[static REQUEST_
 
 static bool refused_for_queues(const struct gpuarb *gpuarb)
 {
-	const struct gpuarb_refusal *refusals;
-	size_t n;
+	const struct gpuarb_refusal_facts *facts;
 
-	refusals = gpuarb_last_refusals(gpuarb, &n);
-	for (size_t i = 0; i < n; i++) {
-		if (strcmp(refusals[i].reason, "queues") == 0 ||
-		    strcmp(refusals[i].reason, "unmanaged") == 0 ||
-		    strcmp(refusals[i].reason, "quota") == 0)
+	for (size_t i = 0; (facts = gpuarb_last_refusal_facts(gpuarb, i)); i++)
+		if (strcmp(facts->resource, "queues") == 0)
 			return true;
-	}
 	return false;
 }
 

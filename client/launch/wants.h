@@ -17,7 +17,7 @@ bool want_has_cus(const struct typed_want *typed);
  * such programs, but at least 2. Opens the session. */
 int want_resolve(struct command *command, struct gpuarb_want ret[static REQUEST_WANTS]);
 
-/* After a refusal for queues or a quota: takes one queue per process off wants without --queues and
+/* After a refusal for queues, whatever has or keeps them: takes one queue per process off wants without --queues and
  * --streams. false: there is none, or each has the fewest queues that HIP can work with. */
 bool want_ask_less(const struct command *command, struct gpuarb_want wants[static REQUEST_WANTS]);
 

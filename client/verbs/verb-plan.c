@@ -109,18 +109,6 @@ static void print_advice(struct command *command)
 			refusal_help_lease(stdout, command, lease);
 }
 
-static int ask(struct command *command, const struct gpuarb_want *wants, const struct caller *user,
-	       const char **ret)
-{
-	_Static_assert(sizeof(gid_t) == sizeof(uint32_t), "groups are those of the bus");
-
-	if (!command->filter.user)
-		return gpuarb_plan(command->gpuarb, wants, command->n_wants, &command->options,
-				   ret);
-	return gpuarb_plan_as(command->gpuarb, wants, command->n_wants, &command->options,
-			      user->uid, user->groups, user->n_groups, ret);
-}
-
 int run_plan(struct command *command)
 {
 	static struct caller user;
@@ -140,9 +128,7 @@ int run_plan(struct command *command)
 		return r;
 
 	gpuarb_set_interactive(command->gpuarb, command->filter.user && isatty(STDIN_FILENO));
-	do {
-		r = ask(command, wants, &user, &result);
-	} while (r >= 0 && strcmp(result, "refused") == 0 && want_ask_less(command, wants));
+	r = grant_plan(command, wants, command->filter.user ? &user : NULL, &result);
 	if (r < 0)
 		return fail_asked(command, r);
 

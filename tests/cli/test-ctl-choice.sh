@@ -133,4 +133,35 @@ prints '.[1].partitions[0].queues == 3' list --json
 unset GPU_MAX_HW_QUEUES
 over
 
+# A floor keeps some of the free ones.
+printf '[tenant floor]\nmatch-user = 65533\nreserved-queues = 4\n' >"$dir/tenants.d/floor.conf"
+machine radeon-vii
+hold reserve --cus=5 --queues=18
+for wait in '' --wait; do
+	prints '.verdict == "granted" and .partitions[0].queues == 2' plan --adaptable $wait --json
+done
+program
+prints '.[1].partitions[0].queues == 2' list --json
+let_go TERM "$holder"
+over
+rm "$dir/tenants.d/floor.conf"
+
+# A GPU that grants nothing has no say, unless all do not. With --wait a program has no more queues than fit now.
+machine radeon-vii,radeon-vii
+ends 0 drain 0
+ends 0 drain 1
+follow reserve --adaptable --wait
+waiter=$!
+check "it waits: $line" test -n "$lease"
+ends 0 undrain 1
+list_becomes '.[0].partitions[0].queues == 5'
+let_go TERM "$waiter"
+ends 0 undrain 0
+ends 0 drain 1
+hold reserve --gpu=0 --cus=5 --queues=20
+for wait in '' --wait; do
+	prints '.verdict == "granted" and .partitions[0].queues == 2' plan --adaptable $wait --json
+done
+let_go TERM "$holder"
+
 rig_done
