@@ -515,8 +515,10 @@ int grant_print(struct command *command, const struct gpuarb_lease *lease, const
 		return print_json(command, lease, out);
 
 	snprintf(head, sizeof(head), "%slease %" PRIu64 ": ", before, gpuarb_lease_id(lease));
-	for (size_t i = 0; i < gpuarb_lease_partitions(lease); i++)
+	for (size_t i = 0; i < gpuarb_lease_partitions(lease); i++) {
 		print_grant(out, head, gpuarb_lease_partition(lease, i));
+		print_pause(out, head, gpuarb_lease_partition(lease, i));
+	}
 	if (is(lease, "inactive"))
 		print_line(out, "%sinactive: its CUs are lent until gpuarbctl activate %" PRIu64,
 			   head, gpuarb_lease_id(lease));

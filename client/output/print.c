@@ -123,6 +123,14 @@ void print_grant(FILE *out, const char *before, const struct gpuarb_partition *p
 		   engines, shape);
 }
 
+void print_pause(FILE *out, const char *before, const struct gpuarb_partition *partition)
+{
+	if (partition->paused)
+		print_line(out,
+			   "%spaused: its queues wait until no exclusive lease is active on %s",
+			   before, partition->gpu);
+}
+
 char print_letter(size_t i)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";

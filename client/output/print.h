@@ -36,6 +36,9 @@ void print_line(FILE *out, const char *format, ...) PRINTF_LIKE(2, 3);
 /* "cus: 31 asked, 30 granted, 30 effective (0000:03:00.0 SE 0-1 x15)". */
 void print_grant(FILE *out, const char *before, const struct gpuarb_partition *partition);
 
+/* Says why a program does not start, if its lease begins paused. */
+void print_pause(FILE *out, const char *before, const struct gpuarb_partition *partition);
+
 /* The plural s of "5 queues", or nothing. */
 static inline const char *print_s(uint64_t n)
 {

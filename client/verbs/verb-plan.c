@@ -140,6 +140,7 @@ int run_plan(struct command *command)
 		print_line(stdout, "%s", result);
 		for (size_t i = 0; i < n; i++) {
 			print_grant(stdout, "  ", &partitions[i]);
+			print_pause(stdout, "  ", &partitions[i]);
 			print_cap(&partitions[i]);
 		}
 		print_duration(command->gpuarb);

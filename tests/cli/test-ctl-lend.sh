@@ -316,6 +316,9 @@ out_has 'pauses       1, '
 ends 0 show "$ml" --json
 json_out '.state == "granted" and .paused and .partitions[0].paused and .pauses.count == 1 and .pauses.since > 0'
 prints '.partitions[0].exclusive and (.pauses == null)' show "$turns" --json
+shows 'paused: ' plan --adaptable --cus-min=1
+ends 0 run --adaptable --cus=3 -- true
+err_has ': paused: '
 shows 'paused' top
 fails 3 "lease $turns" activate "$vr"
 ends 3 reserve --cus=3 --class=besteffort --json
