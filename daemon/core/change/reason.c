@@ -75,8 +75,8 @@ void reason_awaits(struct arbiter *arbiter, struct lease *lease, const struct le
 		snprintf(text, TEXT, "waits until lease %" PRIu64 " has paused on %s", by->id,
 			 name);
 	} else if (by) {
-		snprintf(text, TEXT, "waits for %u CUs of %s, which lease %" PRIu64 " gives back",
-			 cus, name, by->id);
+		snprintf(text, TEXT, "waits for %u CU%s of %s, which lease %" PRIu64 " gives back",
+			 cus, cus == 1 ? "" : "s", name, by->id);
 	} else {
 		refusal_wait(disturbed, wait);
 		if (disturbed->n_processes > 0)

@@ -95,6 +95,16 @@ TEST_WITH(new_lease_prefers_free_cus_to_borrowed_ones, struct lending *l)
 	CHECK(lab->state == STATE_GRANTED);
 }
 
+TEST_WITH(new_lease_says_for_how_many_cus_of_borrowers_it_waits, struct lending *l)
+{
+	struct lease *lab;
+
+	CHECK(borrow(l, 4, 60));
+	lab = grant(&l->s, LAB, 1);
+	settle(l);
+	CHECK(lab->state == STATE_ACTIVATING && strstr(lab->reason, "waits for 1 CU of "));
+}
+
 TEST_WITH(new_lease_ends_if_borrowers_do_not_give_back_in_time, struct lending *l)
 {
 	struct lease *lease = borrow(l, 4, 60), *lab = grant(&l->s, LAB, 45);
