@@ -329,32 +329,48 @@ static bool keeps_to_held(const struct gang *gang)
 
 /* ---- which GPU for which want ---------------------------------------------------------- */
 
+/* Moves the want to the GPU, and others away from `left` (bits), but not those with bits in `placed`. */
+static bool place_leaving(const struct gang *gang, const size_t *order, size_t want, size_t gpu,
+			  uint64_t left, uint64_t placed, int *gpu_of)
+{
+	int next[REQUEST_WANTS];
+	size_t missing = 0;
+	uint64_t used;
+
+	memcpy(next, gpu_of, sizeof(next));
+	next[want] = (int)gpu;
+	for (size_t i = 0; i < gang->request->n_wants; i++) {
+		if (i == want || !(left & bit_u64((size_t)gpu_of[i])))
+			continue;
+		if (!(placed & bit_u64(i))) {
+			next[i] = UNMATCHED;
+			missing++;
+		} else if (gpu_of[i] == (int)gpu) {
+			return false;
+		}
+	}
+	used = gpus_of(gang, next);
+	for (size_t n = 0; n < gang->n_gpus && missing > 0; n++) {
+		uint64_t tried = placed | bit_u64(want);
+
+		if (!(used & bit_u64(order[n])))
+			missing -= augment(gang, OUTCOME_FITS, order[n], &tried, next);
+	}
+	if (missing > 0 || !allowed(gang, next))
+		return false;
+	memcpy(gpu_of, next, sizeof(next));
+	return true;
+}
+
 /* Moves the want to the GPU, and others out of its way, but not those with bits in `placed`.
  * false: there is no such matching, or max-gpus forbids it. */
 static bool place(const struct gang *gang, const size_t *order, size_t want, size_t gpu,
 		  uint64_t placed, int *gpu_of)
 {
-	int next[REQUEST_WANTS];
-	uint64_t tried = placed | bit_u64(want), used;
-	bool fits = true;
-
-	memcpy(next, gpu_of, sizeof(next));
-	next[want] = (int)gpu;
-	for (size_t i = 0; i < gang->request->n_wants; i++)
-		if (i != want && gpu_of[i] == (int)gpu) {
-			if (placed & bit_u64(i))
-				return false;
-			next[i] = UNMATCHED;
-			fits = false;
-		}
-	used = gpus_of(gang, next);
-	for (size_t n = 0; n < gang->n_gpus && !fits; n++)
-		fits = !(used & bit_u64(order[n])) &&
-		       augment(gang, OUTCOME_FITS, order[n], &tried, next);
-	if (!fits || !allowed(gang, next))
-		return false;
-	memcpy(gpu_of, next, sizeof(next));
-	return true;
+	/* Where max-gpus forbids the new GPU, another want may have a held one instead of its own. */
+	return place_leaving(gang, order, want, gpu, bit_u64(gpu), placed, gpu_of) ||
+	       (gang->held &&
+		place_leaving(gang, order, want, gpu, bit_u64(gpu) | ~gang->held, placed, gpu_of));
 }
 
 /* The GPUs where the want fits, the best first. Returns how many. */

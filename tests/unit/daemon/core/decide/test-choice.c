@@ -456,6 +456,18 @@ TEST(a_gang_has_as_many_new_gpus_as_the_quota_leaves)
 	CHECK(lease_gpus(grant_as(&l.s, ANY, "cus=40 queues=2 | cus=30 queues=2")) == (1 | 8));
 }
 
+/* At first the small want has GPU 1 and the large one GPU 0: for GPU 3, both have to change theirs. */
+TEST(a_large_want_gets_the_best_new_gpu_that_the_quota_leaves)
+{
+	_cleanup_(lending_done) struct lending l = equal_machine(4);
+	const struct lease *lease;
+
+	limit_gpus(&l, 2);
+	CHECK(fix_on(&l, ANY, "0", 5) && fix_on(&l, LAB, "3", 30));
+	lease = grant_as(&l.s, ANY, "cus=5 queues=2 | cus=15 queues=2");
+	CHECK(lease && lease->partitions[0].gpu == 0 && lease->partitions[1].gpu == 3);
+}
+
 /* Where the held GPU is full, revocations and moves there help, and nothing else. */
 TEST(a_request_waits_for_the_gpu_that_the_quota_leaves)
 {
