@@ -358,7 +358,8 @@ struct gpuarb_partition {
 
 /* Makes the decision of gpuarb_reserve() without reserving anything. *ret_result is "granted",
  * "waiting" or "refused", valid until the next call with the handle. gpuarb_last_plan() has the
- * partitions, gpuarb_last_refusals() the refusals. */
+ * partitions as they are once others have made room: an adaptable lease may begin with fewer CUs.
+ * gpuarb_last_refusals() has the refusals. */
 int gpuarb_plan(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_t n,
 		const struct gpuarb_options *options, const char **ret_result);
 

@@ -29,7 +29,7 @@ struct play {
 	uint64_t asked_usec, now_usec; /* now, and in the play */
 	uint64_t id;                   /* of the lease that is asked for */
 	bool waits;                    /* at first */
-	struct lease *granted;         /* owned: the lease when it was granted; NULL */
+	bool granted;
 	uint64_t before_usec; /* within which others make room so that it can be granted, */
 	uint64_t until_usec;  /* and return the CUs that it was granted */
 	struct effects *effects;
@@ -57,7 +57,6 @@ static void play_done(struct play *play)
 		lease_free(play->there.leases[--play->there.n_leases]);
 	free(play->there.waiting);
 	ledger_copy_done(&play->there);
-	lease_free(play->granted);
 }
 
 /* Copies the leases on the GPUs of the play, and the leases beside them on their other GPUs: a lease that one of these
@@ -132,13 +131,12 @@ static void add_time(const struct play *play, uint64_t id, uint64_t *within_usec
 			       over == UINT64_MAX ? UINT64_MAX : over - play->asked_usec);
 }
 
-/* The lease as it is granted, and when those return its CUs that have them. */
+/* The lease is granted: when do those return its CUs that have them? */
 static void note_granted(struct play *play, const struct lease *lease)
 {
 	const struct arbiter *there = &play->there;
 
-	if (lease_next_version(lease, lease->n_partitions, &play->granted) < 0)
-		return;
+	play->granted = true;
 	for (size_t i = 0; lease->state != STATE_INACTIVE && i < there->n_leases; i++)
 		if (lease_borrows(there->leases[i]) &&
 		    borrow_overlap(there, lease, there->leases[i], NULL) > 0)
@@ -441,8 +439,23 @@ static int find_gpus(const struct arbiter *arbiter, const struct request *reques
 	return 0;
 }
 
-/* What becomes of a request, and of the leases. *proposal: the lease without moves, and then with them; NULL: it is
- * refused. */
+/* The lease as it is when nothing follows any more: one that adapts has its share then. */
+static int take_granted(const struct play *play, struct lease **proposal)
+{
+	const struct lease *then = ledger_find(&play->there, play->id);
+	struct lease *next;
+
+	if (!play->granted || !then)
+		return 0;
+	if (lease_next_version(then, then->n_partitions, &next) < 0)
+		return -ENOMEM;
+	lease_free(*proposal);
+	*proposal = next;
+	return 0;
+}
+
+/* What becomes of a request, and of the leases. *proposal: the lease without moves, and then as it is in the end; NULL: it
+ * is refused. */
 static int foresee(const struct arbiter *arbiter, const struct caller *caller,
 		   const struct request *request, uint64_t now_usec, struct move_set *set,
 		   struct lease **proposal, struct effects *effects)
@@ -467,10 +480,8 @@ static int foresee(const struct arbiter *arbiter, const struct caller *caller,
 	if (r >= 0)
 		r = add_leases(&play, effects);
 	effects->within_usec = sum_u64(play.before_usec, play.until_usec);
-	if (moves && play.granted) {
-		lease_free(*proposal);
-		*proposal = TAKE_PTR(play.granted);
-	}
+	if (r >= 0 && (moves || (*proposal)->state != STATE_WAITING))
+		r = take_granted(&play, proposal);
 	play_done(&play);
 	return r;
 }

@@ -169,6 +169,7 @@ static struct {
 	unsigned plans, shrinks, moves, pauses, revokes;
 	unsigned silent_shrinks, wrong_shrinks, silent_moves, silent_pauses, silent_revokes;
 	unsigned vain, vain_shrinks, vain_moves, vain_pauses, vain_revokes, vain_verdicts;
+	unsigned other_masks;
 } seen;
 
 static size_t note(const struct arbiter *arbiter, struct before *ret)
@@ -253,6 +254,17 @@ static bool compare(const struct arbiter *arbiter, const struct effects *effects
 	       r;
 }
 
+/* Has the lease in the end what was planned for it? */
+static bool compare_planned(const struct lease *lease, const struct lease *planned)
+{
+	bool differ = false;
+
+	for (size_t i = 0; planned->state != STATE_WAITING && i < lease->n_partitions; i++)
+		differ |= !cuset_equal(&lease->partitions[i].cus, &planned->partitions[i].cus);
+	seen.other_masks += differ;
+	return differ;
+}
+
 /* Asks, makes the request, and compares. Returns whether there is a difference. */
 static bool ask(struct lending *l)
 {
@@ -279,6 +291,7 @@ static bool ask(struct lending *l)
 	rest(l);
 	for (size_t i = 0; i < n; i++)
 		differ |= compare(l->s.arbiter, &effects, &before[i]);
+	differ |= compare_planned(lease, planned);
 	seen.vain += differ;
 	return differ;
 }
@@ -327,12 +340,12 @@ TEST(a_plan_announces_what_the_request_does_to_others)
 		differences += play(i == 0 ? seed : seed_nth(seed, i));
 	fflush(stdout);
 	printf("%u requests: shrunk %u (silent %u, wrong %u, vain %u), moved %u (silent %u, vain %u), "
-	       "paused %u (silent %u, vain %u), revoked %u (silent %u, vain %u); %u other verdicts; "
-	       "%u with a difference\n",
+	       "paused %u (silent %u, vain %u), revoked %u (silent %u, vain %u); %u other verdicts, "
+	       "%u other masks; %u with a difference\n",
 	       seen.plans, seen.shrinks, seen.silent_shrinks, seen.wrong_shrinks, seen.vain_shrinks,
 	       seen.moves, seen.silent_moves, seen.vain_moves, seen.pauses, seen.silent_pauses,
 	       seen.vain_pauses, seen.revokes, seen.silent_revokes, seen.vain_revokes,
-	       seen.vain_verdicts, seen.vain);
+	       seen.vain_verdicts, seen.other_masks, seen.vain);
 	fflush(stdout);
 	CHECK_REACHED(seen.shrinks > 0);
 	/* In 6,000 machines with 141,217 requests, one differs. */
