@@ -140,12 +140,19 @@ static unsigned free_base(const struct candidate *a)
 	return a->admit_context->adaptable ? quota_free_base(a->gpu) : 0;
 }
 
+/* The fewest CUs with which a quota grants it: those asked, unless cus-min says that fewer will do. */
+static unsigned least_of_quota(const struct candidate *a)
+{
+	return a->want->cus_min && !a->want->exact ? a->want->cus_min : a->aim;
+}
+
 /* CUs asked that a best-effort lease never returns, for max-fixed-cus. */
 static uint64_t fixed_cus(const struct candidate *a)
 {
 	if (a->admit_context->self->class != CLASS_BESTEFFORT)
 		return 0;
-	return beyond(a->admit_context->adaptable ? want_least_cus(a->want, a->aim) : a->aim,
+	return beyond(a->admit_context->adaptable ? want_least_cus(a->want, a->aim)
+						  : least_of_quota(a),
 		      free_base(a));
 }
 
@@ -690,8 +697,8 @@ static enum outcome admit_quota(struct candidate *a)
 	const struct tenant *tenant = a->admit_context->tenant;
 	const struct want *want = a->want;
 	/* In the order of quota_parts(). */
-	const uint64_t asked[QUOTA_PARTS] = { a->aim,     want->queues, want->processes,
-					      want->vram, fixed_cus(a), want->shader_engines };
+	const uint64_t asked[QUOTA_PARTS] = { least_of_quota(a), want->queues, want->processes,
+					      want->vram,        fixed_cus(a), want->shader_engines };
 	struct quota_part parts[QUOTA_PARTS];
 
 	quota_parts(a->gpu, &a->held, parts);

@@ -450,12 +450,12 @@ static int choose(const struct gang *gang, const size_t *held, int *gpu_of)
 
 /* ---- refusals ------------------------------------------------------------------------- */
 
-/* What the partition takes of the limit with this key. */
+/* What the partition takes, with this share, of the limit with this key. */
 static uint64_t part_of_quota(const struct arbiter *arbiter, const struct lease *lease,
-			      const struct partition *partition, const char *key)
+			      const struct partition *partition, struct share share,
+			      const char *key)
 {
 	struct quota_part parts[QUOTA_PARTS];
-	struct share share = { 0 };
 
 	quota_add_share(arbiter, lease, partition, &share);
 	share.budget.vram = max_u64(share.budget.vram, partition->used.vram);
@@ -473,7 +473,7 @@ static uint64_t charge_of(const struct arbiter *arbiter, const struct lease *lea
 	enum resource resource = refusal->resource;
 
 	if (refusal->reason == REASON_QUOTA)
-		return part_of_quota(arbiter, lease, partition, refusal->key);
+		return part_of_quota(arbiter, lease, partition, (struct share){ 0 }, refusal->key);
 	if (resource == RESOURCE_CUS || resource == RESOURCE_SHADER_ENGINES)
 		return cuset_count(partition_claim(partition));
 	return resource >= BUDGETS
@@ -544,6 +544,19 @@ static void name_leases(const struct gang *gang, struct refusal *const by_gpu[RE
 	}
 }
 
+/* Its user holds the lease that is resized, too. */
+static void count_previous(const struct gang *gang, size_t gpu, struct refusal *refusal)
+{
+	const struct admit_context *context = &gang->context;
+	const struct partition *had =
+		context->previous ? lease_partition_on(context->previous, (unsigned)gpu) : NULL;
+
+	if (had && refusal->reason == REASON_QUOTA && context->shares)
+		refusal->held = max_u64(refusal->held,
+					part_of_quota(context->arbiter, context->previous, had,
+						      context->shares[gpu], refusal->key));
+}
+
 /* Of the wants that a GPU refuses, the first with the outcome that decides, else the first;
  * NULL: it refuses none. */
 static const struct refusal *refusal_of(const struct gang *gang, size_t gpu, enum outcome deciding,
@@ -610,6 +623,7 @@ static int keep_refusals(struct gang *gang, enum outcome deciding, struct result
 	for (size_t i = 0; i < result->n_refusals; i++) {
 		by_gpu[index[i]] = &result->refusals[i];
 		result->refusals[i].others = result->n_refusals > 1;
+		count_previous(gang, index[i], &result->refusals[i]);
 	}
 	name_leases(gang, by_gpu);
 	return refuse_unnamed(gang, false, result);

@@ -19,6 +19,20 @@ TEST_WITH(an_aim_above_the_quota_is_refused_and_not_trimmed, struct scene *s)
 	CHECK(grant(s, VR, 5));
 }
 
+TEST_WITH(a_quota_leaves_fewer_cus_where_they_are_enough, struct scene *s)
+{
+	struct tenant *vr = &s->arbiter->settings->tenants[0];
+
+	vr->max_cus = vr->max_fixed_cus = (struct limit){ LIMIT_COUNT, 30 };
+	vr->class = CLASS_BESTEFFORT;
+	CHECK(!grant_as(s, VR, "cus=40 cus-min=31; class=besteffort"));
+	CHECK(refused(s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA) && s->result.refusals[0].asked == 31);
+	CHECK(!grant_as(s, VR, "cus=40 cus-min=10 exact=1; class=besteffort"));
+	CHECK(grant_as(s, VR, "cus=40 cus-min=10; class=besteffort")->partitions[0].count == 30);
+	CHECK(!grant_as(s, VR, "cus=40 cus-min=10; class=besteffort"));
+	CHECK(refused(s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA) && s->result.refusals[0].asked == 10);
+}
+
 TEST_WITH(rounding_up_stops_at_the_quota, struct scene *s)
 {
 	struct request request = request_for(7);

@@ -54,6 +54,17 @@ TEST_WITH(a_resize_stays_on_the_cus_that_it_has, struct scene *s)
 	CHECK(cuset_within(&lease->partitions[0].cus, &had));
 }
 
+TEST_WITH(a_resize_above_the_quota_counts_what_the_lease_has, struct scene *s)
+{
+	struct lease *lease;
+
+	s->arbiter->settings->tenants[0].max_cus = (struct limit){ LIMIT_COUNT, 30 };
+	CHECK(grant(s, VR, 5) && (lease = grant(s, VR, 15)));
+	CHECK(!resize(s, VR, lease->id, 26) && refused(s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
+	CHECK(s->result.refusals[0].held == 20 && s->result.refusals[0].free == 25);
+	CHECK(resize(s, VR, lease->id, 25));
+}
+
 TEST(resize_needs_the_owner_and_matching_wants)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(2);
