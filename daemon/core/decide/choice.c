@@ -163,33 +163,24 @@ static uint64_t in_order(unsigned a, unsigned b, unsigned c, unsigned d)
 	       (uint64_t)min_u(c, most) << 16 | min_u(d, most);
 }
 
-/* What fixed leases can have: adaptable ones return what they borrow. */
-static unsigned unclaimed(const struct gpu *gpu)
-{
-	struct cuset cus = gpu->all;
-
-	cuset_remove(&cus, &gpu->taken);
-	cuset_remove(&cus, &gpu->shared);
-	return cuset_count(&cus);
-}
-
 /* Ranks GPUs of which none is better for the request: the lowest first. */
 static uint64_t rank_of(const struct choice *choice, size_t g)
 {
 	const struct arbiter *arbiter = choice->context->arbiter;
 	const struct prospect *prospect = &choice->prospects[g];
 	const struct gpu *gpu = &arbiter->gpus[g];
-	unsigned free_cus = gpu_cus_free(gpu);
+	/* For a fixed lease, adaptable ones return what they borrow. */
+	unsigned room = choice->context->adaptable ? gpu_cus_free(gpu) : gpu_cus_unclaimed(gpu);
 
 	switch (arbiter->settings->gpu_order) {
-	case GPU_ORDER_PACK: return choice->context->adaptable ? free_cus : unclaimed(gpu);
-	case GPU_ORDER_SPREAD: return CODEC_BITS - free_cus;
+	case GPU_ORDER_PACK: return room;
+	case GPU_ORDER_SPREAD: return CODEC_BITS - room;
 	default: break;
 	}
 	if (choice->context->adaptable)
 		return in_order(prospect->changes, users(gpu), neighbours(arbiter, gpu),
 				CODEC_BITS - prospect->cus);
-	return in_order(prospect->changes, (unsigned)gpu->observed.unmanaged.processes, free_cus,
+	return in_order(prospect->changes, (unsigned)gpu->observed.unmanaged.processes, room,
 			neighbours(arbiter, gpu));
 }
 

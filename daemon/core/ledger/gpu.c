@@ -77,14 +77,28 @@ void gpu_discharge(struct gpu *gpu, const struct partition *partition, enum leas
 	count(gpu, partition, lease_class, -1);
 }
 
+static struct cuset unclaimed(const struct gpu *gpu)
+{
+	struct cuset cus = gpu->all;
+
+	cuset_remove(&cus, &gpu->taken);
+	cuset_remove(&cus, &gpu->shared);
+	return cus;
+}
+
+unsigned gpu_cus_unclaimed(const struct gpu *gpu)
+{
+	const struct cuset cus = unclaimed(gpu);
+
+	return cuset_count(&cus);
+}
+
 unsigned gpu_cus_free(const struct gpu *gpu)
 {
-	struct cuset left_over = gpu->all;
+	struct cuset cus = unclaimed(gpu);
 
-	cuset_remove(&left_over, &gpu->taken);
-	cuset_remove(&left_over, &gpu->shared);
-	cuset_remove(&left_over, &gpu->lend.borrowed);
-	return cuset_count(&left_over);
+	cuset_remove(&cus, &gpu->lend.borrowed);
+	return cuset_count(&cus);
 }
 
 struct budget gpu_all(const struct gpu_info *info)

@@ -148,7 +148,8 @@ void gpu_discharge(struct gpu *gpu, const struct partition *partition,
  * from its engines needs. */
 void gpu_add_engines(const struct gpu *gpu, struct cuset *set);
 
-/* CUs that are neither claimed nor borrowed. */
+/* CUs that no lease claims, and those of them that none borrows. */
+unsigned gpu_cus_unclaimed(const struct gpu *gpu);
 unsigned gpu_cus_free(const struct gpu *gpu);
 
 struct budget gpu_all(const struct gpu_info *info);  /* what the GPU has */

@@ -168,6 +168,28 @@ TEST(programs_are_divided_by_the_size_of_gpus)
 	CHECK(small == 2);
 }
 
+TEST(a_fixed_lease_joins_one_where_programs_have_the_rest)
+{
+	static const struct {
+		enum gpu_order order;
+		unsigned most; /* CUs of the program beside the fixed lease */
+		unsigned gpu;
+	} cases[] = { { GPU_ORDER_BALANCE, 5, 1 },
+		      { GPU_ORDER_PACK, 60, 1 },
+		      { GPU_ORDER_SPREAD, 60, 0 } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_(lending_done) struct lending l = equal_machine(2);
+
+		CHECK(reserve_as(&l, ANY, "cus=10 gpu=1; class=besteffort"));
+		run_on(&l, "0", min_u(cases[i].most * 4, 60));
+		run_on(&l, "1", cases[i].most);
+		l.s.arbiter->settings->gpu_order = cases[i].order;
+		CHECK(reserve_as(&l, ANY, "cus=15; class=besteffort")->partitions[0].gpu ==
+		      cases[i].gpu);
+	}
+}
+
 TEST(a_program_of_few_cus_disturbs_nobody)
 {
 	_cleanup_(lending_done) struct lending l = equal_machine(2);
