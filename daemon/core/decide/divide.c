@@ -319,11 +319,12 @@ static int find_layout(struct plan *plan)
 }
 
 /* A floor keeps no engine for one where the tenant has a base: these must not spread. */
-static bool fills_floor(const struct arbiter *arbiter, const struct lease *lease)
+static bool fills_floor(const struct division *d, const struct lease *lease)
 {
-	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
+	const struct tenant *tenant = tenant_named(d->arbiter->settings, lease->tenant);
 
-	return tenant && tenant->reserved_engines > 0;
+	return tenant && tenant->reserved_engines > 0 &&
+	       tenant_floor_is_on(tenant, d->gpu->info.name);
 }
 
 static int divide_anew(struct division *division, const struct cuset *spare,
@@ -347,7 +348,7 @@ static int divide_anew(struct division *division, const struct cuset *spare,
 	for (size_t i = 0; i < n; i++) {
 		struct grower *grower = &division->growers[i];
 
-		grower->anchored = fills_floor(division->arbiter, grower->lease);
+		grower->anchored = fills_floor(division, grower->lease);
 		grower->fixed = grower->keeps || grower->lease->lend.unbound ||
 				grower->p->isolation == ISOLATION_SHARED;
 	}

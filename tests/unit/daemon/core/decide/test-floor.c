@@ -5,6 +5,7 @@
 #include "core/decide/floor.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "check.h"
 #include "lack.h"
@@ -353,6 +354,18 @@ TEST(base_moves_to_free_engines_that_no_floor_keeps)
 		CHECK(engines == 3 || cus_of(a) + cus_of(b) >= 44);
 		CHECK(grant_engines(&l.s, AR, engines > 0 ? engines : 1));
 	}
+}
+
+TEST(base_of_the_same_tenant_moves_on_gpus_without_its_floor)
+{
+	_cleanup_(lending_done) struct lending l = lending_of(2);
+	struct tenant *tenant = add_floor(&l.s, 2);
+
+	CHECK(tenant->reserved_gpu = strdup(l.s.arbiter->gpus[0].info.name));
+	CHECK(grant_as(&l.s, LAB, "cus=11 gpu=1"));
+	CHECK(cus_of(reserve_as(&l, AR,
+				"gpu=1 cus=1 cus-min=1 cus-max=60 queues=2; adaptable=1 "
+				"class=besteffort")) == 45);
 }
 
 /* Spread over two engines they would fill the floor, and others could have the engine that it keeps. */
