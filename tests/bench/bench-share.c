@@ -4,7 +4,8 @@
  * How fairly a GPU is divided: adaptable leases of tenants with weights 1, 1, 2 and 4 come and go.
  * Jain's index of their CUs for each unit of weight, over time, beside the weighted max-min of the
  * same run, which divides CUs like water: no rectangles, no delay. Time is simulated; a holder
- * acknowledges each new mask after 20 ms.
+ * acknowledges each new mask after 20 ms. The floor: the same arrivals without grow-delay,
+ * activate-min-interval and acknowledgements that take time, so that only rectangles are left.
  *
  *	bench-share SOURCE-ROOT [HOURS]
  */
@@ -38,6 +39,7 @@ struct borrower {
 
 struct run {
 	struct arbiter *arbiter;
+	bool at_once; /* without delays */
 	unsigned short random[3];
 	uint64_t now, next_arrival, end;
 	struct borrower borrowers[LEASES];
@@ -135,7 +137,7 @@ static void note_changes(struct run *run)
 		const struct lease *lease = ledger_find(run->arbiter, b->id);
 
 		if (lease->generation > b->generation && b->acknowledges == UINT64_MAX) {
-			b->acknowledges = run->now + ACK_USEC;
+			b->acknowledges = run->now + (run->at_once ? 1 : ACK_USEC);
 			run->changes++;
 		}
 		if (!b->waits || cus_of(run, b) < 0.75 * b->ideal)
@@ -249,11 +251,14 @@ static void step(struct run *run)
 	settle(run);
 }
 
-static void start(struct run *run, const struct gpu_info *info, unsigned hours)
+static void start(struct run *run, const struct gpu_info *info, unsigned hours, bool at_once)
 {
-	*run = (struct run){ .random = { SEED, 0, 0x330e }, .now = 1 };
+	*run = (struct run){ .random = { SEED, 0, 0x330e }, .now = 1, .at_once = at_once };
 	run->arbiter = arbiter_of(info, 1);
 	run->arbiter->settings->share_by_lease = true; /* as the ideal is */
+	if (at_once)
+		run->arbiter->settings->grow_delay_usec =
+			run->arbiter->settings->activate_min_interval_usec = 0;
 	run->cus = run->arbiter->gpus[0].cus;
 	run->end = (uint64_t)(hours * 60 * MINUTE_USEC);
 	run->next_arrival = exponential(run, ARRIVAL_USEC);
@@ -265,27 +270,37 @@ static void start(struct run *run, const struct gpu_info *info, unsigned hours)
 	}
 }
 
+static void play(struct run *run, const struct gpu_info *info, unsigned hours, bool at_once)
+{
+	start(run, info, hours, at_once);
+	while (run->now < run->end)
+		step(run);
+	arbiter_free(run->arbiter);
+}
+
 /* ---- what is printed ---------------------------------------------------------------------- */
 
-static void print_run(const char *name, struct run *run, unsigned hours)
+static void print_run(const char *name, struct run *run, const struct run *at_once, unsigned hours)
 {
 	double p50 = (double)bench_quantile(run->delays, run->n_delays, 0.5) / 1000;
 	double p90 = (double)bench_quantile(run->delays, run->n_delays, 0.9) / 1000;
 	double p99 = (double)bench_quantile(run->delays, run->n_delays, 0.99) / 1000;
 
-	printf("%-11s %6lu %7lu  %6.4f %6.4f  %6.4f %6.4f %6.4f  %9.1f  %7.0f %7.0f %7.0f\n", name,
-	       run->joins, run->refused, run->jain / run->shared, run->ideal_jain / run->shared,
-	       run->met / run->shared, run->used / run->shared, run->below / run->lease_time,
-	       (double)run->changes / hours, p50, p90, p99);
+	printf("%-11s %6lu %7lu  %6.4f %6.4f  %6.4f %7.4f %6.4f %6.4f  %9.1f  %7.0f %7.0f %7.0f\n",
+	       name, run->joins, run->refused, run->jain / run->shared,
+	       run->ideal_jain / run->shared, run->met / run->shared,
+	       at_once->met / at_once->shared, run->used / run->shared,
+	       run->below / run->lease_time, (double)run->changes / hours, p50, p90, p99);
 }
 
-static void json_run(const char *name, struct run *run, unsigned hours)
+static void json_run(const char *name, struct run *run, const struct run *at_once, unsigned hours)
 {
 	printf("{\"profile\":\"%s\",\"leases\":%lu,\"refused\":%lu,\"jain\":%.4f,"
-	       "\"ideal_jain\":%.4f,\"of_ideal\":%.4f,\"used\":%.4f,\"changes_an_hour\":%.1f,"
+	       "\"ideal_jain\":%.4f,\"of_ideal\":%.4f,\"at_once\":%.4f,\"used\":%.4f,\"changes_an_hour\":%.1f,"
 	       "\"below\":%.4f,\"share_ms_p50\":%.0f,\"share_ms_p90\":%.0f,\"share_ms_p99\":%.0f}",
 	       name, run->joins, run->refused, run->jain / run->shared,
-	       run->ideal_jain / run->shared, run->met / run->shared, run->used / run->shared,
+	       run->ideal_jain / run->shared, run->met / run->shared,
+	       at_once->met / at_once->shared, run->used / run->shared,
 	       (double)run->changes / hours, run->below / run->lease_time,
 	       (double)bench_quantile(run->delays, run->n_delays, 0.5) / 1000,
 	       (double)bench_quantile(run->delays, run->n_delays, 0.9) / 1000,
@@ -295,15 +310,15 @@ static void json_run(const char *name, struct run *run, unsigned hours)
 int main(int argc, char *argv[])
 {
 	unsigned hours = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : HOURS;
-	static struct run runs[ARRAY_SIZE(profiles)];
+	static struct run runs[ARRAY_SIZE(profiles)], floors[ARRAY_SIZE(profiles)];
 	struct diagnostics diagnostics = { 0 };
 	char dir[4096];
 
 	snprintf(dir, sizeof(dir), "%s/conf/gpus", argc > 1 ? argv[1] : ".");
 	printf("seed %u, %u hours, weights 1, 1, 2 and 4; ideal: weighted max-min without rectangles "
-	       "and delays\n%-11s %6s %7s  %6s %6s  %6s %6s %6s  %9s  %7s %7s %7s\n",
-	       SEED, hours, "profile", "leases", "refused", "Jain", "ideal", "met", "used", "below",
-	       "changes/h", "p50 ms", "p90 ms", "p99 ms");
+	       "and delays\n%-11s %6s %7s  %6s %6s  %6s %7s %6s %6s  %9s  %7s %7s %7s\n",
+	       SEED, hours, "profile", "leases", "refused", "Jain", "ideal", "met", "at once",
+	       "used", "below", "changes/h", "p50 ms", "p90 ms", "p99 ms");
 	for (size_t i = 0; i < ARRAY_SIZE(profiles); i++) {
 		struct profile profile;
 
@@ -312,23 +327,20 @@ int main(int argc, char *argv[])
 			diagnostics_done(&diagnostics);
 			return 1;
 		}
-		start(&runs[i], &profile.info, hours);
-		while (runs[i].now < runs[i].end)
-			step(&runs[i]);
-		arbiter_free(runs[i].arbiter);
-		print_run(profiles[i], &runs[i], hours);
+		play(&runs[i], &profile.info, hours, false);
+		play(&floors[i], &profile.info, hours, true);
+		print_run(profiles[i], &runs[i], &floors[i], hours);
 		fflush(stdout);
 	}
 	diagnostics_done(&diagnostics);
-	printf("met: min(has, ideal) of the GPU, over time; below: part of the leases' time below 3/4 "
-	       "of the ideal share;\nms: from the request to 3/4 of the ideal share. The ideal divides "
-	       "single CUs, a mask has as many CUs in each\nof its engines: steps of 4, 8, 12 CUs on 4 "
-	       "engines. A lease that is below because of that waits until another\none leaves, for "
-	       "minutes here: that is p99.\n\n{\"seed\":%u,\"hours\":%u,\"rows\":[",
+	printf("met: min(has, ideal) of the GPU, over time; at once: the same without delays; below: part of "
+	       "the leases' time\nbelow 3/4 of the ideal share; ms: from the request to 3/4 of the ideal "
+	       "share. The ideal divides single CUs, a mask\nhas as many CUs in each of its engines: steps "
+	       "of 4, 8, 12 CUs on 4 engines.\n\n{\"seed\":%u,\"hours\":%u,\"rows\":[",
 	       SEED, hours);
 	for (size_t i = 0; i < ARRAY_SIZE(profiles); i++) {
 		printf("%s", i ? "," : "");
-		json_run(profiles[i], &runs[i], hours);
+		json_run(profiles[i], &runs[i], &floors[i], hours);
 	}
 	printf("]}\n");
 	return 0;

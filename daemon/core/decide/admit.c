@@ -697,8 +697,10 @@ static enum outcome admit_quota(struct candidate *a)
 	const struct tenant *tenant = a->admit_context->tenant;
 	const struct want *want = a->want;
 	/* In the order of quota_parts(). */
-	const uint64_t asked[QUOTA_PARTS] = { least_of_quota(a), want->queues, want->processes,
-					      want->vram,        fixed_cus(a), want->shader_engines };
+	const uint64_t asked[QUOTA_PARTS] = {
+		least_of_quota(a), want->queues, want->processes,
+		want->vram,        fixed_cus(a), want->shader_engines
+	};
 	struct quota_part parts[QUOTA_PARTS];
 
 	quota_parts(a->gpu, &a->held, parts);

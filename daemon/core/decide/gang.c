@@ -548,8 +548,9 @@ static void name_leases(const struct gang *gang, struct refusal *const by_gpu[RE
 static void count_previous(const struct gang *gang, size_t gpu, struct refusal *refusal)
 {
 	const struct admit_context *context = &gang->context;
-	const struct partition *had =
-		context->previous ? lease_partition_on(context->previous, (unsigned)gpu) : NULL;
+	const struct partition *had = context->previous
+					      ? lease_partition_on(context->previous, (unsigned)gpu)
+					      : NULL;
 
 	if (had && refusal->reason == REASON_QUOTA && context->shares)
 		refusal->held = max_u64(refusal->held,
