@@ -17,6 +17,9 @@
 
 /* What these take the place of, and whether this thread has memory in any case: the sanitizer cannot
  * start a thread without. */
+/* Runs before the sanitizer has begun, too. */
+#define UNSANITIZED __attribute__((no_sanitize("address")))
+
 #if defined(__SANITIZE_ADDRESS__)
 #define LACK_OWN(name) __interceptor_##name
 #define LACK_SPARED (gettid() != getpid())
@@ -31,7 +34,7 @@ void *LACK_OWN(realloc)(void *p, size_t size);
 
 atomic_long lack_left = -1;
 
-static bool denied(void)
+UNSANITIZED static bool denied(void)
 {
 	if (lack_left < 0 || LACK_SPARED || lack_left-- > 0)
 		return false;
@@ -41,8 +44,8 @@ static bool denied(void)
 
 #if defined(__SANITIZE_ADDRESS__)
 /* LeakSanitizer leaves out what the dynamic loader itself allocates. Here it would take these functions for
- * the ones that do. Runs before the sanitizer has begun, too. */
-__attribute__((no_sanitize("address"))) static bool is_loader(const void *caller)
+ * the ones that do. */
+UNSANITIZED static bool is_loader(const void *caller)
 {
 	uintptr_t base = getauxval(AT_BASE), at = (uintptr_t)caller;
 	const ElfW(Ehdr) *header = (const void *)base;
@@ -58,31 +61,31 @@ __attribute__((no_sanitize("address"))) static bool is_loader(const void *caller
 	return false;
 }
 
-static void *lack_given(void *p, const void *caller)
+UNSANITIZED static void *lack_given(void *p, const void *caller)
 {
 	if (p && is_loader(caller))
 		__lsan_ignore_object(p);
 	return p;
 }
 #else
-static void *lack_given(void *p, const void *caller)
+UNSANITIZED static void *lack_given(void *p, const void *caller)
 {
 	(void)caller;
 	return p;
 }
 #endif
 
-void *malloc(size_t size)
+UNSANITIZED void *malloc(size_t size)
 {
 	return denied() ? NULL : lack_given(LACK_OWN(malloc)(size), __builtin_return_address(0));
 }
 
-void *calloc(size_t n, size_t size)
+UNSANITIZED void *calloc(size_t n, size_t size)
 {
 	return denied() ? NULL : lack_given(LACK_OWN(calloc)(n, size), __builtin_return_address(0));
 }
 
-void *realloc(void *p, size_t size)
+UNSANITIZED void *realloc(void *p, size_t size)
 {
 	return denied() ? NULL
 			: lack_given(LACK_OWN(realloc)(p, size), __builtin_return_address(0));
