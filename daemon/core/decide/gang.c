@@ -313,12 +313,10 @@ static uint64_t gpus_of(const struct gang *gang, const int *gpu_of)
 	return gpus;
 }
 
-/* Does max-gpus allow these GPUs beside those that the user holds? */
-static bool allowed(const struct gang *gang, const int *gpu_of)
+/* Does max-gpus allow these GPUs (bits) beside those that the user holds? */
+static bool allows(const struct gang *gang, uint64_t gpus)
 {
-	uint64_t gpus = gpus_of(gang, gpu_of) | gang->held;
-
-	return (unsigned)__builtin_popcountll(gpus) <= gang->max_gpus;
+	return (unsigned)__builtin_popcountll(gpus | gang->held) <= gang->max_gpus;
 }
 
 /* Does max-gpus keep the user on the GPUs that it holds? */
@@ -356,7 +354,7 @@ static bool place_leaving(const struct gang *gang, const size_t *order, size_t w
 		if (!(used & bit_u64(order[n])))
 			missing -= augment(gang, OUTCOME_FITS, order[n], &tried, next);
 	}
-	if (missing > 0 || !allowed(gang, next))
+	if (missing > 0 || !allows(gang, gpus_of(gang, next)))
 		return false;
 	memcpy(gpu_of, next, sizeof(next));
 	return true;
@@ -589,8 +587,7 @@ static int refuse_unnamed(const struct gang *gang, bool all, struct result *resu
 		unsigned g = (unsigned)__builtin_ctzll(gpus);
 		struct refusal unused, refusal = { .reason = REASON_POLICY, .key = "any" };
 		bool fits = admit(&gang->context, want, g, &partition, &unused) == OUTCOME_FITS &&
-			    (unsigned)__builtin_popcountll(gang->held | bit_u64(g)) <=
-				    gang->max_gpus;
+			    allows(gang, bit_u64(g));
 
 		if (!fits && !all)
 			continue;
@@ -690,7 +687,7 @@ static int refuse(struct gang *gang, const size_t *order, struct result *result)
 	if (i == ARRAY_SIZE(kinds))
 		return refuse_number(gang, result);
 	/* It would wait in vain. */
-	if (kinds[i].worst == OUTCOME_NOT_NOW && !allowed(gang, gpu_of))
+	if (kinds[i].worst == OUTCOME_NOT_NOW && !allows(gang, gpus_of(gang, gpu_of)))
 		return above_max_gpus(gang, gpu_of, result);
 	for (size_t j = 0; i == 0 && keeps_to_held(gang) && j < gang->request->n_wants; j++)
 		gang->candidates[j] &= gang->held;
@@ -750,7 +747,7 @@ static int assign(struct gang *gang, struct partition *partitions, struct result
 	int gpu_of[REQUEST_WANTS];
 
 	held_first(gang, order);
-	if (!match(gang, OUTCOME_FITS, order, gpu_of) || !allowed(gang, gpu_of))
+	if (!match(gang, OUTCOME_FITS, order, gpu_of) || !allows(gang, gpus_of(gang, gpu_of)))
 		return refuse(gang, order, result);
 	if (choose(gang, order, gpu_of) < 0)
 		return result_set(result, RESULT_NO_MEMORY, "out of memory");
