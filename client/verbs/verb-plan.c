@@ -101,7 +101,7 @@ static void print_advice(struct command *command)
 
 	print_line(stdout,
 		   "  the request would fit if %s ended%s:", n == 1 ? "this lease" : "these leases",
-		   exact ? "" : " (ending fewer leases may be enough)");
+		   exact ? "" : " (a cheaper choice may exist)");
 	if (session_snapshot(command) != EXIT_OK)
 		return;
 	for (size_t i = 0; i < n; i++)
