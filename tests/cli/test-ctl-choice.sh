@@ -47,8 +47,10 @@ gpus()
 
 over()
 {
-	kill "${programs[@]}" 2>/dev/null
-	wait "${programs[@]}" 2>/dev/null
+	if [ ${#programs[@]} -gt 0 ]; then
+		kill "${programs[@]}" 2>/dev/null
+		wait "${programs[@]}" 2>/dev/null
+	fi
 	programs=()
 	rig_stop_daemon
 	rm -rf "$dir/run"
@@ -106,6 +108,20 @@ echo '[daemon]' >"$dir/gpuarbd.conf"
 ends 0 reload
 ends 0 status
 out_lacks 'only by'
+over
+
+# ---- leases in the way of a request for both -----------------------------------------------------
+machine radeon-vii,radeon-vii
+hold reserve --gpu=0 --cus=60
+first=$holder
+hold reserve --gpu=1 --cus=60
+ends 3 plan --gpu=all --cus=30
+out_has 'the request would fit if these leases ended (a cheaper choice may exist):'
+json=$("$GPUARBCTL" list --json | jq -c 'map(.id)')
+ends 3 plan --gpu=all --cus=30 --json
+json_out ".refusals[0].end == $json"
+let_go TERM "$holder"
+let_go TERM "$first"
 over
 
 # ---- queues ------------------------------------------------------------------------------------
