@@ -344,15 +344,61 @@ static int plan(struct command *command, const struct gpuarb_want *wants, const 
 			      user->uid, user->groups, user->n_groups, ret);
 }
 
-static int plan_less(struct command *command, struct gpuarb_want *wants, const struct caller *user,
-		     const char **ret)
+static bool refused_for_queues(const struct gpuarb *gpuarb)
+{
+	const struct gpuarb_refusal_facts *facts;
+
+	for (size_t i = 0; (facts = gpuarb_last_refusal_facts(gpuarb, i)); i++)
+		if (strcmp(facts->resource, "queues") == 0)
+			return true;
+	return false;
+}
+
+static int plan_fewer(struct command *command, struct gpuarb_want *wants, const struct caller *user,
+		      const char **ret)
 {
 	int r;
 
 	do {
 		r = plan(command, wants, user, ret);
 	} while (ask_fixed(command, r) ||
-		 (r >= 0 && strcmp(*ret, "refused") == 0 && want_ask_less(command, wants)));
+		 (r >= 0 && strcmp(*ret, "refused") == 0 && refused_for_queues(command->gpuarb) &&
+		  want_ask_less(command, wants)));
+	return r;
+}
+
+/* Is the last plan one on these GPUs? */
+static bool is_planned_on(const struct command *command, char gpus[][GPU_NAME_MAX])
+{
+	const struct gpuarb_partition *planned;
+	bool same;
+	size_t n;
+
+	planned = gpuarb_last_plan(command->gpuarb, &n);
+	same = n == command->n_wants;
+	for (size_t i = 0; i < n && same; i++)
+		same = strcmp(planned[i].gpu, gpus[i]) == 0;
+	return same;
+}
+
+/* After a plan that is granted with the fewest queues: as many as are fair on its GPUs. More would keep the program from
+ * a GPU with few slots. */
+static int plan_more(struct command *command, struct gpuarb_want *wants, const struct caller *user,
+		     const char **ret)
+{
+	const struct gpuarb_partition *planned;
+	char gpus[REQUEST_WANTS][GPU_NAME_MAX];
+	size_t n;
+	int r;
+
+	planned = gpuarb_last_plan(command->gpuarb, &n);
+	for (size_t i = 0; i < n; i++)
+		snprintf(gpus[i], sizeof(gpus[i]), "%s", planned[i].gpu);
+	if (!want_ask_queues(command, planned, wants))
+		return 0;
+	do {
+		r = plan(command, wants, user, ret);
+	} while (r >= 0 && !is_planned_on(command, gpus) && want_ask_less(command, wants));
 	return r;
 }
 
@@ -360,18 +406,22 @@ int grant_plan(struct command *command, struct gpuarb_want *wants, const struct 
 	       const char **ret)
 {
 	const uint64_t wait_usec = command->options.wait_usec;
-	struct gpuarb_want most[REQUEST_WANTS];
+	struct gpuarb_want waiting[REQUEST_WANTS];
+	bool granted;
 	int r;
 
-	memcpy(most, wants, command->n_wants * sizeof(*wants));
+	memcpy(waiting, wants, command->n_wants * sizeof(*wants));
 	command->options.wait_usec = 0;
-	r = plan_less(command, wants, user, ret);
+	(void)want_ask_queues(command, NULL, wants);
+	r = plan_fewer(command, wants, user, ret);
+	granted = r >= 0 && strcmp(*ret, "granted") == 0;
+	if (granted)
+		r = plan_more(command, wants, user, ret);
 	command->options.wait_usec = wait_usec;
-	if (r < 0 || wait_usec == 0)
+	if (r < 0 || granted || (wait_usec == 0 && strcmp(*ret, "refused") == 0))
 		return r;
-	if (strcmp(*ret, "granted") != 0)
-		memcpy(wants, most, command->n_wants * sizeof(*wants));
-	return plan_less(command, wants, user, ret);
+	memcpy(wants, waiting, command->n_wants * sizeof(*wants));
+	return plan_fewer(command, wants, user, ret);
 }
 
 /* Finds the number of queues that fits, where none was typed. Only plans: gpuarbd logs and counts each

@@ -12,8 +12,9 @@
 
 DEFINE_CLEANUP(struct gpuarb_lease *, gpuarb_lease_close)
 
-/* Plans wants as want_resolve() makes them for a user; NULL: for the caller. Takes queues off the wants until they fit:
- * with --wait, too, unless nothing fits now. *ret: as of gpuarb_plan(). Prints nothing; returns a negative errno. */
+/* Plans wants as want_resolve() makes them for a user; NULL: for the caller. Where no number of queues was typed, the GPUs
+ * are chosen with the fewest, and get as many as are fair on them and fit now; if nothing fits now, as many as can wait.
+ * *ret: as of gpuarb_plan(). Prints nothing; returns a negative errno. */
 int grant_plan(struct command *command, struct gpuarb_want *wants, const struct caller *user,
 	       const char **ret);
 

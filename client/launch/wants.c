@@ -201,10 +201,18 @@ static unsigned fair_queues(const struct gpuarb_gpu *gpu, unsigned processes)
 	return min_u(gpu->queue_slots / PROGRAMS, gpu->queue_slots_free / 2) / processes;
 }
 
+/* Of all processes of the want. fair: what one of them can have so that others have room; 0: the fewest. */
+static unsigned choose_queues(const struct gpuarb_want *want, unsigned fair)
+{
+	unsigned least = QUEUES_LEAST + want->streams;
+	unsigned good = want->streams + hip_queues() + 1;
+
+	return max_u(want->processes, 1) * max_u(min_u(good, fair), least);
+}
+
 static int ask_for_all(struct command *command, struct gpuarb_want *want)
 {
-	unsigned processes = max_u(want->processes, 1), fair = 0, most = 0, roomy = 0;
-	unsigned good = want->streams + hip_queues() + 1, size;
+	unsigned processes = max_u(want->processes, 1), fair = 0, most = 0, roomy = 0, size;
 	int r;
 
 	r = command->view ? EXIT_OK : session_snapshot(command);
@@ -237,8 +245,32 @@ static int ask_for_all(struct command *command, struct gpuarb_want *want)
 	want->cus_percent = want->cus_min_percent;
 	command->hip_queues = hip_queues();
 	if (want->queues == 0)
-		want->queues = processes * max_u(min_u(good, fair), QUEUES_LEAST + want->streams);
+		want->queues = choose_queues(want, fair);
 	return EXIT_OK;
+}
+
+static bool chooses_queues(const struct command *command, size_t i)
+{
+	return command->wants[i].want.queues == 0 && !want_has_cus(&command->wants[i]);
+}
+
+bool want_ask_queues(struct command *command, const struct gpuarb_partition *planned,
+		     struct gpuarb_want wants[static REQUEST_WANTS])
+{
+	bool more = false;
+
+	for (size_t i = 0; i < command->n_wants; i++) {
+		const struct gpuarb_gpu *gpu;
+		unsigned fair = 0, before = wants[i].queues;
+
+		if (!chooses_queues(command, i))
+			continue;
+		if (planned && session_gpu(command, planned[i].gpu, &gpu) == EXIT_OK)
+			fair = fair_queues(gpu, max_u(wants[i].processes, 1));
+		wants[i].queues = choose_queues(&wants[i], fair);
+		more |= wants[i].queues > before;
+	}
+	return more;
 }
 
 unsigned want_lacks_queues(const struct command *command, size_t i,
@@ -303,31 +335,14 @@ int want_resolve(struct command *command, struct gpuarb_want ret[static REQUEST_
 	return r == EXIT_OK ? session_open(command) : r;
 }
 
-static bool refused_for_queues(const struct gpuarb *gpuarb)
-{
-	const struct gpuarb_refusal_facts *facts;
-
-	for (size_t i = 0; (facts = gpuarb_last_refusal_facts(gpuarb, i)); i++)
-		if (strcmp(facts->resource, "queues") == 0)
-			return true;
-	return false;
-}
-
 bool want_ask_less(const struct command *command, struct gpuarb_want wants[static REQUEST_WANTS])
 {
 	bool less = false;
 
-	if (!refused_for_queues(command->gpuarb))
-		return false;
-
 	for (size_t i = 0; i < command->n_wants; i++) {
-		const struct gpuarb_want *typed = &command->wants[i].want;
-		uint32_t processes = max_u(wants[i].processes, 1);
-
-		if (typed->queues > 0 || typed->streams > 0 ||
-		    wants[i].queues <= processes * QUEUES_LEAST)
+		if (!chooses_queues(command, i) || wants[i].queues <= choose_queues(&wants[i], 0))
 			continue;
-		wants[i].queues -= processes;
+		wants[i].queues -= max_u(wants[i].processes, 1);
 		less = true;
 	}
 	return less;

@@ -17,8 +17,12 @@ bool want_has_cus(const struct typed_want *typed);
  * such programs, but at least 2. Opens the session. */
 int want_resolve(struct command *command, struct gpuarb_want ret[static REQUEST_WANTS]);
 
-/* After a refusal for queues, whatever has or keeps them: takes one queue per process off wants without --queues and
- * --streams. false: there is none, or each has the fewest queues that HIP can work with. */
+/* The number of queues of wants that name neither that nor CUs: what is fair on the GPUs on which they are planned; NULL:
+ * the fewest that HIP can work with. true: one has more queues than before. */
+bool want_ask_queues(struct command *command, const struct gpuarb_partition *planned,
+		     struct gpuarb_want wants[static REQUEST_WANTS]);
+
+/* Takes one queue per process off these wants. false: there is none, or each has the fewest already. */
 bool want_ask_less(const struct command *command, struct gpuarb_want wants[static REQUEST_WANTS]);
 
 /* For a partition of want i that was granted with the number of queues that want_resolve() chose: how many

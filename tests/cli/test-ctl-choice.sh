@@ -149,6 +149,37 @@ prints '.[1].partitions[0].queues == 3' list --json
 unset GPU_MAX_HW_QUEUES
 over
 
+# The GPU is chosen by CUs. Then it says how many queues.
+machine radeon-vii,rx7900xtx
+program
+program
+on '[1,1]'
+prints 'map(.partitions[0] | [.gpu, .queues]) == [["0000:04:00.0", 2], ["0000:03:00.0", 5]]' list --json
+over
+machine mi210,rx7900xtx
+program
+hold reserve --gpu=1 --cus=2 --queues=4
+for wait in '' --wait; do
+	prints '.partitions[0] | [.gpu, .queues] == ["0000:04:00.0", 2]' plan --adaptable $wait --json
+done
+program
+on '[1,2]'
+let_go TERM "$holder"
+over
+
+# As many as are fair may not fit beside a floor: the program is not sent to another GPU for them.
+printf '[tenant floor]\nmatch-user = 65533\nreserved-queues = 4\nreserved-gpu = 0000:03:00.0\n' >"$dir/tenants.d/floor.conf"
+machine mi210,radeon-vii
+hold reserve --gpu=0 --cus=4 --queues=12
+prints '.partitions[0] | [.gpu, .queues] == ["0000:03:00.0", 5]' plan --adaptable --json
+let_go TERM "$holder"
+list_becomes 'length == 0'
+hold reserve --gpu=0 --cus=4 --queues=16
+prints '.partitions[0] | [.gpu, .queues] == ["0000:03:00.0", 4]' plan --adaptable --json
+let_go TERM "$holder"
+rig_stop_daemon
+rm "$dir/tenants.d/floor.conf"
+
 # A floor keeps some of the free ones.
 printf '[tenant floor]\nmatch-user = 65533\nreserved-queues = 4\n' >"$dir/tenants.d/floor.conf"
 machine radeon-vii

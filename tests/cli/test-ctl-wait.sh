@@ -149,8 +149,9 @@ waiter_ends 9 'whose status it is'
 prints '.partitions[0].queues == 4' plan --tenant=few --json
 ends 3 plan --tenant=few --queues=5
 out_has 'quota'
-ends 3 plan --tenant=few --streams=1
-out_has '--queues=4 '
+prints '.partitions[0].queues == 4' plan --tenant=few --streams=1 --json
+ends 3 plan --tenant=few --streams=3
+out_has '--streams=2 '
 fails 0 'gpuarbctl run: lease ' run --tenant=few -- true
 hold reserve --cus=3 --tenant=few --queues=3
 ends 3 plan --tenant=few
