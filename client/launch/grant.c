@@ -183,6 +183,21 @@ static void print_option(FILE *out, const char **head, const char *option, const
 	print_line(out, "    %-22s %s", option, effect);
 }
 
+/* What a row says of the amount. Slots and memory are counted before CUs are: they are free, but the CUs may not fit. */
+static const char *effect_of(const struct remedy *remedy)
+{
+	const char *counted = remedy->facts->fits_resource;
+	bool cus = strcmp(counted, "cus") == 0 || strcmp(counted, "shader-engines") == 0;
+
+	if (is_policy(remedy->row))
+		return "is allowed";
+	if (strcmp(remedy->row->reason, "quota") == 0)
+		return "is within the quota";
+	if (!remedy->row->retry)
+		return "fits an empty GPU";
+	return cus ? "fits now" : "is free now";
+}
+
 /* Of several wants, the option is for that of the GPU; with --gpu=all for all of them. */
 static void print_amount(FILE *out, const char **head, const struct command *command,
 			 const struct remedy *remedy)
@@ -207,10 +222,7 @@ static void print_amount(FILE *out, const char **head, const struct command *com
 		 one ? "" : "--gpu=", one ? "" : remedy->row->gpu, one ? "" : " ", name, value);
 	snprintf(effect, sizeof(effect), "%s%s",
 		 queues && strcmp(name, "queues") != 0 ? "counting queues, " : "",
-		 is_policy(remedy->row)                      ? "is allowed"
-		 : strcmp(remedy->row->reason, "quota") == 0 ? "is within the quota"
-		 : remedy->row->retry                        ? "fits now"
-							     : "fits an empty GPU");
+		 effect_of(remedy));
 	print_option(out, head, option, effect);
 }
 

@@ -211,4 +211,14 @@ for wait in '' --wait; do
 done
 let_go TERM "$holder"
 
+# Slots that are free do not make a request fit whose CUs are not.
+rig_stop_daemon
+machine v620
+hold reserve --class=besteffort --cus=60 --queues=6
+ends 3 plan --class=besteffort --cus=20 --queues=4
+out_has '    --queues=2             is free now'
+ends 3 plan --class=besteffort --cus=20 --queues=2
+out_has '    --cus=16               fits now'
+let_go TERM "$holder"
+
 rig_done
