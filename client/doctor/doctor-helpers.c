@@ -107,9 +107,7 @@ static void judge_selinux(struct doctor *doctor)
 	means(doctor,
 	      "Its policy can deny the helpers debugfs, /proc of other users or /dev/kfd, although "
 	      "their units allow it.");
-	advise(doctor,
-	       "If one fails, search for denials: ausearch -m avc -c cat -c gpuarb-fdinfo -c "
-	       "gpuarb-probe");
+	advise(doctor, "If one fails, search for denials since the boot: ausearch -m avc -ts boot");
 }
 
 void check_helpers(struct doctor *doctor)

@@ -219,7 +219,12 @@ static int next_piece(struct probe *probe, char *why, size_t size)
 	if (probe->size == PROBE_PIECE_MAX)
 		return refuse(why, size, -EFBIG, "%s has a line that is longer than %u KiB",
 			      probe->helper.socket, PROBE_PIECE_MAX / 1024);
-	if (r == 0 && probe->total > 0 && (probe->size != 2 || probe->text[0] != '.'))
+	if (r == 0 && probe->total == 0 && !probe->file)
+		return refuse(why, size, -EOPNOTSUPP,
+			      "%s sends nothing: /sys/kernel/debug/%s does not exist, or the "
+			      "service cannot start: see gpuarbctl doctor",
+			      probe->helper.socket, probe->files->needs);
+	if (r == 0 && (probe->size != 2 || probe->text[0] != '.'))
 		return refuse(why, size, -EIO,
 			      "cannot read %s: its reader has failed, or was killed",
 			      probe->helper.socket);

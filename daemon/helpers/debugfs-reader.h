@@ -7,8 +7,9 @@
  *
  * debugfs belongs to root, and the kernel prints each process under a mutex that the process may hold for
  * any time. So a script in another process reads the files: the service behind the socket, or one that
- * gpuarbd starts where --debugfs names a directory. A text is empty, where there is nothing to read, or its
- * last line is "." if the script has read all of it, and "!" if not. A probe makes one request at a time.
+ * gpuarbd starts where --debugfs names a directory. The last line of a text is "." if the script has read all of
+ * it, and "!" if not. A service does not start without the file that it needs: then no text comes. A probe makes
+ * one request at a time.
  */
 
 #include <stddef.h>
@@ -49,8 +50,8 @@ typedef int probe_piece_t(void *userdata, const char *text, size_t size, char *w
 
 /*
  * The request has ended. 0: with the text. Else with a sentence in why: what the other function returned;
- * -ETIMEDOUT; -EFBIG, beyond PROBE_MAX, or a line is longer than a piece; -EIO, the text has no mark, or one
- * of a failure; -ENOMEM, or what else the kernel says. May start the next one.
+ * -ETIMEDOUT; -EFBIG, beyond PROBE_MAX, or a line is longer than a piece; -EOPNOTSUPP, no text came; -EIO, the
+ * text has no mark, or one of a failure; -ENOMEM, or what else the kernel says. May start the next one.
  */
 typedef void probe_done_t(void *userdata, int r, const char *why);
 

@@ -31,7 +31,7 @@ struct descriptors {
 	size_t n_gpus;
 	uint64_t usec;       /* when the last read was started */
 	uint64_t until_usec; /* requests wait for the first read; 0: it has ended */
-	bool readable;       /* a read has succeeded once: later ones may, too */
+	bool readable;       /* a read has succeeded once */
 	bool outdated;       /* a lease was acknowledged since the read was started */
 	uint64_t due_usec;   /* of the next read; UINT64_MAX: none */
 	uint64_t took_usec;  /* by the last read */
@@ -91,11 +91,11 @@ static void give_up(struct daemon *daemon, const char *why)
 
 static void take_up(struct daemon *daemon)
 {
-	if (!daemon->arbiter->verifies)
+	if (!daemon->descriptors->readable)
+		log_info("hardware queue descriptors can be read: acknowledgements are verified");
+	else if (!daemon->arbiter->verifies)
 		log_notice("hardware queue descriptors can be read again: acknowledgements are "
 			   "verified");
-	else if (!daemon->descriptors->readable)
-		log_info("hardware queue descriptors can be read: acknowledgements are verified");
 	daemon->arbiter->verifies = daemon->descriptors->readable = true;
 	daemon->arbiter->unseen[0] = '\0';
 }
@@ -187,7 +187,7 @@ static void on_done(void *userdata, int r, const char *unread)
 		r = end_parser(daemon, why, sizeof(why));
 	if (r == -ETIMEDOUT)
 		tell_late(daemon);
-	else if (r < 0 && r != -ENOMEM)
+	else if (r < 0 && r != -ENOMEM && daemon->descriptors->n_gpus > 0)
 		give_up(daemon, why);
 	end_text(daemon);
 	if (daemon->descriptors->outdated && descriptors_awaited(daemon))
@@ -208,7 +208,7 @@ static bool is_guarded(const struct arbiter *arbiter)
 }
 
 /* When to read next. Queues change without an event, so they are read again from time to time; and
- * so they are after a read that failed. */
+ * so they are after a read that failed: debugfs can be mounted later. */
 static uint64_t next_read(const struct daemon *daemon)
 {
 	const struct arbiter *arbiter = daemon->arbiter;
@@ -227,7 +227,7 @@ static uint64_t next_read(const struct daemon *daemon)
 	if (wanted || (arbiter->verifies && process_scan_in_use(daemon) &&
 		       (arbiter->queues_changed || is_guarded(arbiter))))
 		return last + (interval > least ? interval : least);
-	if (daemon->descriptors->readable && process_scan_in_use(daemon))
+	if (process_scan_in_use(daemon))
 		return last + interval * SCANS_BETWEEN;
 	return UINT64_MAX;
 }

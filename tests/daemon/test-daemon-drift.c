@@ -24,6 +24,7 @@ struct stage {
 	pid_t unmanaged; /* with a queue in the descriptors; 0: this process */
 	bool alone;      /* 0: none */
 	bool beside;     /* its queue has the CUs of the borrower's */
+	bool unmounted;  /* there are no descriptors */
 	pid_t pid;       /* bound to the borrower; 0: it has ended */
 	int fd;
 };
@@ -53,11 +54,14 @@ static void print_queue(FILE *file, const struct stage *s, const uint32_t masks[
 static void show(const struct stage *s, const struct book_part *part)
 {
 	static const uint32_t all[4] = { UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX };
-	FILE *file = fopen(rig_path(&s->machine.rig, MQDS "~"), "we");
 	uint32_t masks[4];
 	struct cuset cus;
 	struct codec codec;
+	FILE *file;
 
+	if (s->unmounted)
+		return;
+	file = fopen(rig_path(&s->machine.rig, MQDS "~"), "we");
 	CHECK(file);
 	if (part) {
 		codec_init(&codec, &s->machine.gpus[0].geometry);
@@ -213,6 +217,18 @@ TEST_WITH(descriptors_that_cannot_be_read_are_unseen_and_the_daemon_says_so, str
 	show(s, NULL);
 	await_text(s, &s->borrower, "Tier", "verified");
 	CHECK(!gpu_says(s->machine.bus, "Unseen", "KiB"));
+}
+
+TEST_WITH(masks_are_verified_when_debugfs_is_mounted_after_the_start, struct stage *s)
+{
+	prepare(s);
+	s->unmounted = true;
+	settle_in(s, SCANS_OFTEN, "report");
+	CHECK(gpu_says(s->machine.bus, "Unseen", "there is no /"));
+	s->unmounted = false;
+	show(s, NULL);
+	await_text(s, &s->borrower, "Tier", "verified");
+	CHECK(gpu_says(s->machine.bus, "Unseen", ""));
 }
 
 TEST_WITH(acknowledgements_are_verified_when_descriptors_become_readable, struct stage *s)

@@ -175,7 +175,7 @@ static bool says(sd_bus_message *m, const char *text)
 	bool has;
 
 	CHECK(sd_bus_message_read(m, "v", "s", &value) >= 0);
-	has = strstr(value, text);
+	has = *text ? strstr(value, text) != NULL : *value == '\0';
 	sd_bus_message_unref(m);
 	return has;
 }

@@ -83,7 +83,7 @@ uint64_t number_of(sd_bus *bus, const char *path, const char *interface, const c
 
 unsigned gpu_number(sd_bus *bus, const char *name);
 
-/* Whether a text property of the lease contains the text. */
+/* Whether a text property of the lease contains the text; "": is empty. */
 bool lease_says(sd_bus *bus, const char *path, const char *name, const char *text);
 
 bool gpu_says(sd_bus *bus, const char *name, const char *text);

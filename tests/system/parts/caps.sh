@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash disable=SC2154,SC2016,SC2034
 #
-# In the machine that boots systemd on a kernel with the emulated GPU of fakekfd: caps of units and scopes,
-# and frozen units.
+# In the machine that boots systemd on a kernel with the emulated GPU of fakekfd: the services that read debugfs,
+# caps of units and scopes, and frozen units.
 lines=300 turns=100
 series=$(uname -r | cut -d . -f 1-2)
 
@@ -49,6 +49,37 @@ launch()
 	exec systemd-run -q "$how" --unit="$1" --uid="$user" --gid="$user" "${@:2}"
 }
 
+# ---- debugfs -------------------------------------------------------------------------------
+
+unseen() { gpuarbctl gpus --json | jq -r '.[0].unseen'; }
+misses_debugfs() { [[ $(unseen) == *'/sys/kernel/debug/kfd/mqds does not exist'* ]]; }
+
+knows_that_nothing_is_read()
+{
+	systemctl stop sys-kernel-debug.mount && [ ! -e /sys/kernel/debug/kfd ] &&
+		systemctl restart gpuarbd && soon has_gpu && soon misses_debugfs &&
+		fails '*' '/sys/kernel/debug/kfd/hqds does not exist' gpuarbctl slots
+}
+
+# The descriptors are first read when the queues have their mask.
+reads_debugfs()
+{
+	local daemon words status
+	systemctl start sys-kernel-debug.mount && systemctl restart gpuarbd && soon has_gpu &&
+		use reader 'made 0' gpuarbctl run --name=reader --fixed --cus=26 --queues=5 -- /test/queues 0 || return
+	daemon=$(of_unit MainPID)
+	words=$(words_of "$(lease reader)")
+	kill -STOP "$daemon"
+	tell 'make 4' 'made 4' && tell "mask $words" masked
+	status=$?
+	kill -CONT "$daemon"
+	[ "$status" = 0 ] && soon lease_has reader '.partitions[0].tier' '"verified"' && same "$(unseen)" null &&
+		same "$(gpuarbctl slots --json | jq '[.[0].pipe_list[].slots[] | select(.active)] | length')" 4 &&
+		leave_it reader && soon no_leases
+}
+
+# ---- capped units --------------------------------------------------------------------------
+
 # Neither the tenant nor the command line asks for a cap. The SDMA queue counts.
 caps()
 {
@@ -87,6 +118,8 @@ ends_with_the_lease() { leave_it robot && soon no_leases && soon is_not_pinned; 
 
 check 'the packages install, and gpuarbd starts' installs
 check 'gpuarbd finds the GPU of a driver that is loaded later' finds_the_gpu
+check 'gpuarbd knows that it reads nothing of debugfs where that is not mounted' knows_that_nothing_is_read
+check 'the services read masks and slots in debugfs' reads_debugfs
 check 'a policy is put into force' takes_a_policy
 check "Linux $series refuses queues beyond the grant of a service" caps
 check 'gpuarbd counts what the kernel refused' is_counted

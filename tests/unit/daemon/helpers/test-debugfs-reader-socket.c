@@ -101,14 +101,27 @@ TEST_WITH(a_socket_that_has_too_many_waiting_is_tried_another_time, struct stage
 	close(first);
 }
 
-/* It read nothing, perhaps for it may not. */
-TEST_WITH(a_reader_that_hangs_up_at_once_leaves_an_empty_text, struct stage *stage)
+TEST_WITH(a_text_without_a_line_is_empty, struct stage *stage)
+{
+	int listening = listen_at(scratch_at(&stage->scratch, "socket"), 1), fd;
+
+	CHECK(start(stage) == 0);
+	fd = accept_one(listening);
+	CHECK(write(fd, ".\n", 2) == 2);
+	close(fd);
+	CHECK(finish(stage) == 0 && stage->size == 0);
+	close(listening);
+}
+
+/* So does systemd where the condition of the service fails: debugfs is not mounted. */
+TEST_WITH(a_service_that_does_not_start_is_no_empty_text, struct stage *stage)
 {
 	int listening = listen_at(scratch_at(&stage->scratch, "socket"), 1);
 
 	CHECK(start(stage) == 0);
 	close(accept_one(listening));
-	CHECK(finish(stage) == 0 && stage->size == 0);
+	CHECK(finish(stage) == -EOPNOTSUPP);
+	CHECK(probe_says(stage, "/sys/kernel/debug/kfd/mqds does not exist"));
 	close(listening);
 }
 
