@@ -122,7 +122,7 @@ static size_t size_of(sd_bus_message *m)
 
 /* A message that waits keeps its fds open, and sd-bus does not tell how many: the lowest free
  * number does, because it is above the half only where more than half are open. */
-static bool fds_are_scarce(const struct bus *bus)
+bool bus_fds_are_scarce(const struct bus *bus)
 {
 	int fd = fcntl(sd_event_get_fd(bus->event), F_DUPFD_CLOEXEC, 0);
 	struct rlimit limit;
@@ -220,7 +220,7 @@ static const char *why_not(const struct bus *bus, const struct bus_peer *peer)
 	if (!user && peer->n_queued > 0 &&
 	    (peer->n_queued >= UNKNOWN_CALLS || bus->unknown_bytes > UNKNOWN_MAX))
 		return "too many calls of new connections are waiting: try again later";
-	if (fds_are_scarce(bus))
+	if (bus_fds_are_scarce(bus))
 		return "more than half of the file descriptors of gpuarbd are open: try again later";
 	return NULL;
 }

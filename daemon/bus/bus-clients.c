@@ -27,7 +27,8 @@ static void remove_call(struct bus *bus, struct client_call *call)
 	free(call);
 }
 
-/* A user with too many calls that wait takes the room of no other user. */
+/* A user with too many calls that wait takes the room of no other user. Each call keeps its file descriptors
+ * open. */
 static bool has_room(const struct bus *bus, uid_t uid)
 {
 	const struct client_call *call;
@@ -35,7 +36,7 @@ static bool has_room(const struct bus *bus, uid_t uid)
 
 	TAILQ_FOREACH(call, &bus->client_calls, link)
 	n += call->uid == uid;
-	return n < CALLS_OF_USER;
+	return n < CALLS_OF_USER && !bus_fds_are_scarce(bus);
 }
 
 bool bus_waits(struct bus *bus, sd_bus_message *m, sd_bus_message_handler_t handler)

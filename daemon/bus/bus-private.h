@@ -398,7 +398,7 @@ void bus_managed_stop(struct bus *bus); /* answers with Shutdown; drops signals 
 /* ---- bus-clients.c ---------------------------------------------------------------- */
 
 /* Lets the call wait: the handler returns 1 and is called again after what the daemon observes next. False: too
- * many calls of the user wait, or there is no memory. */
+ * many calls of the user wait, or there is no memory, or no room for the file descriptors of the call. */
 bool bus_waits(struct bus *bus, sd_bus_message *call, sd_bus_message_handler_t handler);
 
 /* Whether an observation of the processes that draw is under way: then the handler returns 1 and is
@@ -466,6 +466,9 @@ void bus_unread_forget(struct bus_peer *peer); /* its connection has closed */
 
 int bus_calls_start(struct bus *bus);
 void bus_calls_stop(struct bus *bus);
+
+/* Whether more than half of the file descriptors that gpuarbd may have are open: then no further call waits. */
+bool bus_fds_are_scarce(const struct bus *bus);
 
 /* For the filter: 0: the call is served now; 1: it waits, or was answered. */
 int bus_calls_arrived(struct bus *bus, sd_bus_message *m);

@@ -3,6 +3,7 @@
 /* The shipped daemon and gpuarb-fdinfo on a KFD tree and a fake /proc: processes that draw. */
 
 #include <errno.h>
+#include <sys/resource.h>
 
 #include "check.h"
 #include "fake-procfs.h"
@@ -366,6 +367,44 @@ TEST(a_request_waits_for_a_helper_that_hangs_and_other_calls_do_not)
 	procfs_done(&s.procfs);
 	AWAIT(s.machine.bus, answer.came);
 	CHECK(is_error(answer.m, GPUARB_ERROR_NO_CAPACITY, "unknown"));
+	halt();
+}
+
+TEST(requests_full_of_file_descriptors_that_wait_do_no_harm)
+{
+	enum { CALLS = 40, FDS = 16 };
+	static struct answer answers[CALLS];
+	const struct rlimit few = { 320, 320 };
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	sd_bus *user;
+
+	if (getenv("GPUARB_BUS"))
+		SKIP("dbus-broker disconnects a user with so many file descriptors");
+	prepare("refuse-realtime", false);
+	serve_script("#!/bin/sh\nexec sleep 60\n");
+	start();
+	CHECK(prlimit(s.machine.rig.daemon, RLIMIT_NOFILE, &few, NULL) == 0);
+	user = rig_connect(&s.machine.rig, STRANGER);
+	for (unsigned i = 0; i < CALLS; i++) {
+		sd_bus_message *m = call_arbiter(user, "Reserve");
+
+		with(m, "aa{sv}", 1, 1, "cus", "u", 15);
+		CHECK(sd_bus_message_open_container(m, 'a', "{sv}") >= 0);
+		for (unsigned j = 0; j < FDS; j++)
+			with(m, "{sv}", "unheard-of", "h", null);
+		CHECK(sd_bus_message_close_container(m) >= 0);
+		call_send(m, &answers[i]);
+	}
+	settle(user);
+	CHECK(gpu_number(s.machine.bus, "CusFree") == 60 && !answers[0].came);
+	procfs_done(&s.procfs);
+	for (unsigned i = 0; i < CALLS; i++)
+		AWAIT(user, answers[i].came);
+	CHECK(count_answers(answers, CALLS, GPUARB_ERROR_INVALID_REQUEST) +
+		      count_answers(answers, CALLS, SD_BUS_ERROR_LIMITS_EXCEEDED) ==
+	      CALLS);
+	drop_answers(answers, CALLS);
+	close(null);
 	halt();
 }
 
