@@ -268,16 +268,19 @@ void check_debugfs(struct doctor *doctor)
 		report(doctor, MARK_NOTE, "this user may not read /sys/kernel/debug");
 		means(doctor, "gpuarbctl cannot check for KFD in it. %s", why);
 		advise(doctor,
-		       "Usually nothing: debugfs is for root. As root, gpuarbctl doctor can "
-		       "check it.");
+		       "Usually nothing: debugfs is for root. As root, gpuarbctl doctor can check "
+		       "it. If root may not either, a security module denies it: journalctl --boot "
+		       "--dmesg --grep=denied");
 	} else if (!debugfs_mounted(doctor)) {
-		report(doctor, MARK_NOTE, "debugfs is not mounted");
+		report(doctor, MARK_NOTE, "debugfs is not mounted on /sys/kernel/debug");
 		means(doctor, "%s", why);
-		advise(doctor, "mount -t debugfs debugfs /sys/kernel/debug");
+		advise(doctor, "mount -t debugfs debugfs /sys/kernel/debug; if that fails, boot "
+			       "without debugfs=off, with a kernel that has CONFIG_DEBUG_FS.");
 	} else {
 		report(doctor, MARK_NOTE, "/sys/kernel/debug/kfd does not exist");
 		means(doctor, "The driver is not loaded, or was built without debugfs. %s", why);
-		advise(doctor, "To use it, take a kernel with CONFIG_DEBUG_FS.");
+		advise(doctor,
+		       "modprobe amdgpu; if it is loaded, take a kernel with CONFIG_DEBUG_FS.");
 	}
 	judge_lockdown(doctor);
 }

@@ -226,7 +226,8 @@ static int next_piece(struct probe *probe, char *why, size_t size)
 			      probe->helper.socket, probe->files->needs);
 	if (r == 0 && (probe->size != 2 || probe->text[0] != '.'))
 		return refuse(why, size, -EIO,
-			      "cannot read %s: its reader has failed, or was killed",
+			      "cannot read %s: its reader has failed, or was killed: the journal "
+			      "may have the reason",
 			      probe->helper.socket);
 	return r;
 }

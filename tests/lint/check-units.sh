@@ -27,7 +27,7 @@ grep gpuarb told && status=1
 for unit; do
 	case $unit in
 	*gpuarb-[mh]qds@.service | *gpuarb-userqs@.service)
-		script=$(sed -n 's,^ExecStart=sh -c "cd /sys/kernel/debug || exit 1; \(.*\)"$,\1,p' "$unit" | sed 's/\$\$/$/g')
+		script=$(sed -n 's,^ExecStart=sh -c "cd /sys/kernel/debug || {.*>&2; exit 1; }; \(.*\)"$,\1,p' "$unit" | sed 's/\$\$/$/g')
 		grep -qxF "	.script = \"$script\"," "$source/daemon/helpers/debugfs-reader.c" ||
 			{ echo "$unit does not run what debugfs-reader.c does: $script"; status=1; } ;;
 	esac
