@@ -13,9 +13,7 @@ int caps_start(struct daemon *daemon);
  * under the filter. */
 int caps_add(struct daemon *daemon, const struct lease *lease, int listener);
 
-/* The lease-ID-cap-PID that an earlier daemon kept in the store, and its listener, which it takes
- * also on failure. -EBADF: it is none. */
-bool caps_parse_name(const char *name, uint64_t *ret_lease, pid_t *ret_pid);
+/* The listener that an earlier daemon kept as STORED_CAP, which it takes also on failure. -EBADF: it is none. */
 int caps_adopt(struct daemon *daemon, uint64_t lease, pid_t pid, int fd);
 
 /* The lease or its bound processes have changed: finds out whether it is still capped, and whether

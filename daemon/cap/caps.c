@@ -307,23 +307,7 @@ static bool decide(struct cap *cap)
 
 static void write_name(char name[static STORE_NAME_MAX], uint64_t lease, pid_t pid)
 {
-	snprintf(name, STORE_NAME_MAX, "lease-%" PRIu64 "-cap-%d", lease, (int)pid);
-}
-
-bool caps_parse_name(const char *name, uint64_t *ret_lease, pid_t *ret_pid)
-{
-	char again[STORE_NAME_MAX];
-	uint64_t lease;
-	int pid;
-
-	if (sscanf(name, "lease-%" SCNu64 "-cap-%d", &lease, &pid) != 2 || pid <= 0)
-		return false;
-	write_name(again, lease, pid);
-	if (strcmp(again, name) != 0)
-		return false;
-	*ret_lease = lease;
-	*ret_pid = pid;
-	return true;
+	stored_name_write(&(struct stored_name){ lease, STORED_CAP, (uint64_t)pid }, name);
 }
 
 /* A child of a process that has ended keeps the filter and the listener: another process that has the pid

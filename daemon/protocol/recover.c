@@ -22,10 +22,7 @@
 /* A file descriptor that the service manager kept. */
 struct stored_fd {
 	char name[STORE_NAME_MAX];
-	uint64_t lease; /* 0: the name is not from gpuarbd */
-	pid_t pid;      /* of a pidfd or of a listener; 0: the fd is a holder */
-	bool delegated; /* root bound the process */
-	bool cap;       /* the fd is a listener */
+	struct stored_name of; /* lease 0: the name is not from gpuarbd */
 	int fd;
 	bool damaged;        /* the file of the lease was set aside */
 	struct shelf *shelf; /* that has it; NULL: it is stored under its name */
@@ -50,9 +47,7 @@ static int stored_fds_add(struct stored_fds *stored_fds, const char *name, int f
 	struct stored_fd next = { .fd = fd, .shelf = shelf }, *added;
 
 	snprintf(next.name, sizeof(next.name), "%s", name);
-	next.cap = caps_parse_name(next.name, &next.lease, &next.pid);
-	if (!next.cap && !holders_parse_name(next.name, &next.lease, &next.pid, &next.delegated))
-		next.lease = 0;
+	(void)stored_name_parse(next.name, &next.of);
 	added = grow(&stored_fds->list, &stored_fds->n, sizeof(*added));
 	if (!added) {
 		close(next.fd);
@@ -104,12 +99,12 @@ static int by_lease(const void *a, const void *b)
 {
 	const struct stored_fd *x = a, *y = b;
 
-	return (x->lease > y->lease) - (x->lease < y->lease);
+	return (x->of.lease > y->of.lease) - (x->of.lease < y->of.lease);
 }
 
 static bool stored_fds_has(const struct stored_fds *stored_fds, uint64_t lease)
 {
-	const struct stored_fd key = { .lease = lease };
+	const struct stored_fd key = { .of.lease = lease };
 
 	return stored_fds->n > 0 &&
 	       bsearch(&key, stored_fds->list, stored_fds->n, sizeof(key), by_lease) != NULL;
@@ -156,7 +151,7 @@ static void lose(uint64_t id, struct stored_fds *stored_fds)
 {
 	journal_events_lost(id);
 	for (size_t i = 0; i < stored_fds->n; i++)
-		stored_fds->list[i].damaged |= stored_fds->list[i].lease == id;
+		stored_fds->list[i].damaged |= stored_fds->list[i].of.lease == id;
 }
 
 /* A lease that contradicts itself, the hardware or another lease is lost, and its file set aside. */
@@ -234,9 +229,9 @@ static void tell_damaged(struct daemon *daemon, const struct stored_fd *stored)
 {
 	_cleanup_(lease_freep) struct lease *lease = NULL;
 
-	if (stored->pid != 0 || lease_new(&lease) < 0)
+	if (stored->of.kind != STORED_END || lease_new(&lease) < 0)
 		return;
-	lease->id = stored->lease;
+	lease->id = stored->of.lease;
 	lease->state = STATE_ENDING;
 	snprintf(
 		lease->reason, sizeof(lease->reason),
@@ -255,39 +250,38 @@ static void forget(struct daemon *daemon, const struct stored_fd *stored)
 /* Takes the fd. */
 static int adopt_fd(struct daemon *daemon, struct stored_fd *stored)
 {
+	const struct stored_name *of = &stored->of;
 	int r, fd = stored->fd;
 
 	if (stored->damaged)
 		tell_damaged(daemon, stored);
-	if (!stored->lease || !ledger_find(daemon->arbiter, stored->lease)) {
+	if (!of->lease || !ledger_find(daemon->arbiter, of->lease)) {
 		forget(daemon, stored);
 		return 0;
 	}
 	stored->fd = -1;
-	r = stored->cap ? caps_adopt(daemon, stored->lease, stored->pid, fd)
-			: holders_adopt(daemon->holders, stored->lease, stored->pid,
-					stored->delegated, fd, stored->shelf);
+	r = of->kind == STORED_CAP ? caps_adopt(daemon, of->lease, (pid_t)of->number, fd)
+				   : holders_adopt(daemon->holders, of, fd, stored->shelf);
 	if (r == -EEXIST)
 		return 0; /* the same process twice: the fd that is stored under this name is fine */
 	if (r == -EINVAL || r == -EBADF) {
 		log_warning("lease %" PRIu64 ": the stored file descriptor %s is unusable",
-			    stored->lease, stored->name);
+			    of->lease, stored->name);
 		forget(daemon, stored);
 		return 0;
 	}
-	if (r < 0)
+	if (r < 0 || of->kind == STORED_CAP)
 		return r;
-	if (stored->cap)
-		return 0;
-	if (stored->pid == 0) {
-		arbiter_add_holder(daemon->arbiter, stored->lease);
+	if (of->kind == STORED_END) {
+		arbiter_add_holder(daemon->arbiter, of->lease);
 		return 0;
 	}
-	r = arbiter_bind(daemon->arbiter, stored->lease, stored->pid, stored->delegated);
+	r = arbiter_bind(daemon->arbiter, of->lease, (pid_t)of->number,
+			 of->kind == STORED_DELEGATED);
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0)
-		holders_unbind(daemon->holders, stored->lease, stored->pid);
+		holders_unbind(daemon->holders, of->lease, (pid_t)of->number);
 	return 0;
 }
 

@@ -114,9 +114,7 @@ FUZZ(fdinfo)
 FUZZ(name)
 {
 	char *text = fuzz_text(data, size), *clean = malloc(size + 1), cgroup[64];
-	uint64_t lease;
-	bool delegated;
-	pid_t pid;
+	struct stored_name name;
 	int r;
 
 	CHECK(clean);
@@ -128,8 +126,8 @@ FUZZ(name)
 	CHECK(r == 0 || r == -ENODATA || r == -ENAMETOOLONG);
 	if (r == 0)
 		CHECK(strncmp(text, cgroup, strlen(cgroup)) == 0);
-	if (holders_parse_name(text, &lease, &pid, &delegated))
-		CHECK(lease > 0 && pid >= 0);
+	if (stored_name_parse(text, &name))
+		CHECK(name.lease > 0 && name.number > 0);
 	free(clean);
 	free(text);
 }

@@ -150,14 +150,42 @@ static bool is_pidfd_of(int fd, pid_t pid)
 	return r == 0 ? of == pid : r != -EBADF && r != -EPERM;
 }
 
+static const char *const kinds[STORED_KINDS] = { "", "pid-", "root-", "cap-" };
+
+void stored_name_write(const struct stored_name *of, char ret[static STORE_NAME_MAX])
+{
+	snprintf(ret, STORE_NAME_MAX, "lease-%" PRIu64 "-%s%" PRIu64, of->lease, kinds[of->kind],
+		 of->number);
+}
+
+bool stored_name_parse(const char *name, struct stored_name *ret)
+{
+	struct stored_name of = { .kind = STORED_KINDS - 1 };
+	char again[STORE_NAME_MAX];
+	int n = 0;
+
+	if (sscanf(name, "lease-%" SCNu64 "-%n", &of.lease, &n) != 1 || n == 0)
+		return false;
+	while (strncmp(name + n, kinds[of.kind], strlen(kinds[of.kind])) != 0)
+		of.kind--;
+	if (sscanf(name + n + strlen(kinds[of.kind]), "%" SCNu64, &of.number) != 1 ||
+	    of.lease == 0 || of.number == 0 || (of.kind != STORED_END && of.number > INT_MAX))
+		return false;
+	stored_name_write(&of, again); /* refuses signs, leading zeros and more text */
+	if (strcmp(again, name) != 0)
+		return false;
+	*ret = of;
+	return true;
+}
+
 static void write_name(char name[static STORE_NAME_MAX], const struct holder_entry *entry)
 {
-	if (entry->pid)
-		snprintf(name, STORE_NAME_MAX, "lease-%" PRIu64 "-%s-%d", entry->lease,
-			 entry->delegated ? "root" : "pid", (int)entry->pid);
-	else
-		snprintf(name, STORE_NAME_MAX, "lease-%" PRIu64 "-%" PRIu64, entry->lease,
-			 entry->inode);
+	enum stored_kind bound = entry->delegated ? STORED_DELEGATED : STORED_BOUND;
+
+	stored_name_write(&(struct stored_name){ entry->lease, entry->pid ? bound : STORED_END,
+						 entry->pid ? (uint64_t)entry->pid
+							    : entry->inode },
+			  name);
 }
 
 unsigned holders_most(uint64_t id)
@@ -180,27 +208,6 @@ static uint64_t inode_of(int fd)
 
 	fstat(fd, &st);
 	return st.st_ino;
-}
-
-bool holders_parse_name(const char *name, uint64_t *ret_lease, pid_t *ret_pid, bool *ret_delegated)
-{
-	struct holder_entry entry = { 0 };
-	char again[STORE_NAME_MAX];
-
-	entry.delegated = sscanf(name, "lease-%" SCNu64 "-root-%d", &entry.lease, &entry.pid) == 2;
-	if (!entry.delegated &&
-	    sscanf(name, "lease-%" SCNu64 "-pid-%d", &entry.lease, &entry.pid) != 2 &&
-	    sscanf(name, "lease-%" SCNu64 "-%" SCNu64, &entry.lease, &entry.inode) != 2)
-		return false;
-	if (entry.lease == 0 || entry.pid < 0 || (entry.pid == 0 && entry.inode == 0))
-		return false;
-	write_name(again, &entry); /* refuses signs, leading zeros and more text */
-	if (strcmp(again, name) != 0)
-		return false;
-	*ret_lease = entry.lease;
-	*ret_pid = entry.pid;
-	*ret_delegated = entry.delegated;
-	return true;
 }
 
 /* ---- entries ------------------------------------------------------------------------- */
@@ -759,24 +766,26 @@ static int adopt_again(struct holders *holders, const struct holder_entry *befor
 	return -EEXIST;
 }
 
-int holders_adopt(struct holders *holders, uint64_t lease, pid_t pid, bool delegated, int fd,
+int holders_adopt(struct holders *holders, const struct stored_name *name, int fd,
 		  struct shelf *shelf)
 {
+	pid_t pid = name->kind == STORED_END ? 0 : (pid_t)name->number;
 	struct holder_entry *holder_entry = NULL;
 	int r = 0;
 
 	if (pid ? !is_pidfd_of(fd, pid) : !is_end_of_pair(fd))
 		r = -EINVAL;
 	else
-		holder_entry = pid ? find_process(holders, lease, pid)
-				   : find_end(holders, lease, inode_of(fd));
+		holder_entry = pid ? find_process(holders, name->lease, pid)
+				   : find_end(holders, name->lease, inode_of(fd));
 	if (holder_entry)
 		r = adopt_again(holders, holder_entry, shelf);
 	if (r < 0) {
 		close(fd);
 		return r;
 	}
-	r = holder_entry_new(holders, lease, pid, delegated, fd, &holder_entry);
+	r = holder_entry_new(holders, name->lease, pid, name->kind == STORED_DELEGATED, fd,
+			     &holder_entry);
 	if (r >= 0)
 		put(holder_entry, shelf);
 	return r;

@@ -29,9 +29,8 @@ struct holders_callbacks {
 /* Holders of dropped leases whose last record waits for room. */
 #define HOLDERS_LEAVING_MAX 256U
 
-/* store: keeps the descriptors over a restart, under the names lease-ID-pid-PID, lease-ID-root-PID (a
- * process that root bound) and lease-ID-INODE (the end of a holder). Each has a name of its own, so that it is removed when it ends, and the
- * store never has more than holders_count(): the manager itself notices a hang-up at some later
+/* store: keeps the descriptors over a restart, each under a name of its own, so that it is removed when it ends,
+ * and the store never has more than holders_count(): the manager itself notices a hang-up at some later
  * time. The store must outlive holders. */
 int holders_new(sd_event *event, struct store *store, const struct holders_callbacks *callbacks,
 		void *userdata, struct holders **ret);
@@ -72,15 +71,25 @@ void holders_shelve_at(struct holders *holders, unsigned n);
 int holders_take_shelf(struct holders *holders, uint64_t number, int fd, struct shelf **ret);
 void holders_adopted(struct holders *holders);
 
-/* Parses a name in the store; *ret_pid is 0 for the end of a holder. No lease has the id 0. */
-bool holders_parse_name(const char *name, uint64_t *ret_lease, pid_t *ret_pid, bool *ret_delegated);
+/* What the store has of a lease: lease-ID-INODE, the end of a holder; lease-ID-pid-PID and, if root bound
+ * it, lease-ID-root-PID, a bound process; lease-ID-cap-PID, the listener of a filter (cap/caps.c). */
+enum stored_kind { STORED_END, STORED_BOUND, STORED_DELEGATED, STORED_CAP, STORED_KINDS };
 
-/* Continues with a descriptor that an earlier daemon kept under such a name; takes ownership of fd,
- * also on failure. If it has ended meanwhile, the callback comes in the next turn of the loop.
+struct stored_name {
+	uint64_t lease; /* no lease has the id 0 */
+	enum stored_kind kind;
+	uint64_t number; /* the inode of an end, else the pid */
+};
+
+void stored_name_write(const struct stored_name *of, char ret[static STORE_NAME_MAX]);
+bool stored_name_parse(const char *name, struct stored_name *ret);
+
+/* Continues with a descriptor that an earlier daemon kept under such a name, not of a STORED_CAP; takes ownership
+ * of fd, also on failure. If it has ended meanwhile, the callback comes in the next turn of the loop.
  * -EINVAL: fd is not what its name says; -EEXIST: it was adopted already, or another pidfd of the
  * process. A refused descriptor stays in the store until store_forget(). shelf: NULL, or the one that
  * has the descriptor. */
-int holders_adopt(struct holders *holders, uint64_t lease, pid_t pid, bool delegated, int fd,
+int holders_adopt(struct holders *holders, const struct stored_name *name, int fd,
 		  struct shelf *shelf);
 
 /* Sends the record to every holder of the lease. If a queue is full, a copy of the latest record

@@ -47,23 +47,28 @@ static void bind_process(struct rig *rig, uint64_t lease, pid_t pid)
 	close(pidfd);
 }
 
+static int adopt(struct kept *kept, uint64_t lease, pid_t pid, int fd)
+{
+	const struct stored_name name = { lease, pid ? STORED_BOUND : STORED_END, (uint64_t)pid };
+
+	return holders_adopt(kept->rig.holders, &name, fd, NULL);
+}
+
 /* The next daemon, which gets the stored descriptors. */
 static void restart(struct kept *kept)
 {
 	struct rig *rig = &kept->rig;
 	const struct manager_store *store = &kept->manager.store;
-	uint64_t lease;
-	bool delegated;
-	pid_t pid;
+	struct stored_name name;
 	int fd;
 
 	go_on(kept);
 	holders_free(rig->holders);
 	rig_holders(rig);
 	for (size_t i = 0; i < store->n; i++) {
-		CHECK(holders_parse_name(store->list[i].name, &lease, &pid, &delegated));
+		CHECK(stored_name_parse(store->list[i].name, &name));
 		fd = fcntl(store->list[i].fd, F_DUPFD_CLOEXEC, 3);
-		CHECK(holders_adopt(rig->holders, lease, pid, false, fd, NULL) == 0);
+		CHECK(holders_adopt(rig->holders, &name, fd, NULL) == 0);
 	}
 }
 
@@ -84,6 +89,10 @@ TEST(names_in_the_store_are_parsed_strictly)
 		"lease-01-pid-2",
 		"lease-0-pid-2",
 		"lease-0-root-2",
+		"lease-0-cap-2",
+		"lease-1-cap-0",
+		"lease-1-cap-2147483648",
+		"lease-1-caps-2",
 		"lease-0-44242",
 		"lease--1-pid-2",
 		"lease- 1-pid-2",
@@ -96,17 +105,22 @@ TEST(names_in_the_store_are_parsed_strictly)
 		"probe",
 		"stored",
 	};
-	uint64_t lease;
-	bool delegated;
-	pid_t pid;
+	static const struct stored_name good[] = {
+		{ 17, STORED_BOUND, 4711 },
+		{ 17, STORED_DELEGATED, 4711 },
+		{ 1, STORED_CAP, INT32_MAX },
+		{ UINT64_MAX, STORED_END, UINT64_MAX },
+	};
+	char name[STORE_NAME_MAX];
+	struct stored_name again;
 
-	CHECK(holders_parse_name("lease-17-pid-4711", &lease, &pid, &delegated) && lease == 17 &&
-	      pid == 4711);
-	CHECK(holders_parse_name("lease-18446744073709551615-18446744073709551615", &lease, &pid,
-				 &delegated) &&
-	      lease == UINT64_MAX && pid == 0);
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		stored_name_write(&good[i], name);
+		CHECK(stored_name_parse(name, &again) && again.lease == good[i].lease &&
+		      again.kind == good[i].kind && again.number == good[i].number);
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		CHECK(!holders_parse_name(bad[i], &lease, &pid, &delegated));
+		CHECK(!stored_name_parse(bad[i], &again));
 }
 
 TEST(names_of_the_most_entries_fit_into_one_variable)
@@ -244,9 +258,9 @@ TEST(entry_that_ended_during_a_restart_is_reported)
 	kill_and_reap(reaped);
 
 	rig_holders(&kept.rig);
-	CHECK(holders_adopt(kept.rig.holders, 17, 0, false, holder_copy, NULL) == 0);
-	CHECK(holders_adopt(kept.rig.holders, 18, dead, false, first, NULL) == 0);
-	CHECK(holders_adopt(kept.rig.holders, 18, reaped, false, second, NULL) == 0);
+	CHECK(adopt(&kept, 17, 0, holder_copy) == 0);
+	CHECK(adopt(&kept, 18, dead, first) == 0);
+	CHECK(adopt(&kept, 18, reaped, second) == 0);
 	CHECK(kept.rig.holders_gone == 0 && kept.rig.bound_gone == 0);
 	go_on(&kept);
 	CHECK(kept.rig.holders_gone == 1 && kept.rig.bound_gone == 2);
@@ -265,14 +279,14 @@ TEST(descriptor_that_contradicts_its_name_is_not_adopted)
 	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, stream) == 0);
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, packets) == 0);
 	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	CHECK(fd < 0 || holders_adopt(kept.rig.holders, 17, 0, false, fd, NULL) == -EINVAL);
-	CHECK(holders_adopt(kept.rig.holders, 17, 0, false, stream[0], NULL) == -EINVAL);
-	CHECK(holders_adopt(kept.rig.holders, 17, 0, false, open_pidfd(pid), NULL) == -EINVAL);
-	CHECK(holders_adopt(kept.rig.holders, 17, pid, false, stream[1], NULL) == -EINVAL);
-	CHECK(holders_adopt(kept.rig.holders, 17, pid, false, packets[1], NULL) == -EINVAL);
-	CHECK(holders_adopt(kept.rig.holders, 17, pid, false, open_pidfd(other), NULL) == -EINVAL);
-	CHECK(holders_adopt(kept.rig.holders, 17, pid, false, open_pidfd(pid), NULL) == 0);
-	CHECK(holders_adopt(kept.rig.holders, 17, pid, false, open_pidfd(pid), NULL) == -EEXIST);
+	CHECK(fd < 0 || adopt(&kept, 17, 0, fd) == -EINVAL);
+	CHECK(adopt(&kept, 17, 0, stream[0]) == -EINVAL);
+	CHECK(adopt(&kept, 17, 0, open_pidfd(pid)) == -EINVAL);
+	CHECK(adopt(&kept, 17, pid, stream[1]) == -EINVAL);
+	CHECK(adopt(&kept, 17, pid, packets[1]) == -EINVAL);
+	CHECK(adopt(&kept, 17, pid, open_pidfd(other)) == -EINVAL);
+	CHECK(adopt(&kept, 17, pid, open_pidfd(pid)) == 0);
+	CHECK(adopt(&kept, 17, pid, open_pidfd(pid)) == -EEXIST);
 	CHECK(holders_count(kept.rig.holders) == 1);
 	close(packets[0]);
 	holder = add(&kept.rig, 17);
