@@ -25,12 +25,7 @@ const struct asker_helper budget_helper = {
 	.is_valid = is_valid,
 };
 
-static int by_cgroup(const void *a, const void *b)
-{
-	const struct budget_row *x = a, *y = b;
-
-	return (x->cgroup > y->cgroup) - (x->cgroup < y->cgroup);
-}
+DEFINE_ORDER(by_cgroup, struct budget_row, .cgroup)
 
 static int by_cgroup_and_lease(const void *a, const void *b)
 {

@@ -366,12 +366,7 @@ static bool read_process(struct walk *walk, int process, pid_t pid)
 	return more;
 }
 
-static int by_pid(const void *a, const void *b)
-{
-	const struct idle *x = a, *y = b;
-
-	return (x->pid > y->pid) - (x->pid < y->pid);
-}
+DEFINE_ORDER(by_pid, struct idle, .pid)
 
 /* A process that is not remembered is read again by the next scan. */
 static void remember(struct idle_list *idle, const struct idle *process)

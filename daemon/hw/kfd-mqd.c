@@ -277,12 +277,7 @@ static int take_packet(struct mqd_parser *parser, uint32_t word)
 	return ++parser->index == 2 && parser->opcode == MAP_QUEUES ? add_active(parser, word) : 0;
 }
 
-static int compare_keys(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
+DEFINE_ORDER(compare_keys, uint64_t, )
 
 static void set_active(struct mqd_parser *parser)
 {

@@ -46,12 +46,7 @@ bool kfd_name_number(const char *name, unsigned *ret)
 	return true;
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-	const unsigned *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
+DEFINE_ORDER(compare_numbers, unsigned, )
 
 static int list_numbers(const struct kfd_dir *dir, unsigned *numbers, size_t max)
 {

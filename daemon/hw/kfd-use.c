@@ -261,12 +261,7 @@ static int read_queue(const struct kfd_dir *proc, pid_t pid, struct queue *queue
 	return 0;
 }
 
-static int compare_rows(const void *a, const void *b)
-{
-	const struct hw_use *x = a, *y = b;
-
-	return (x->kfd_gpu_id > y->kfd_gpu_id) - (x->kfd_gpu_id < y->kfd_gpu_id);
-}
+DEFINE_ORDER(compare_rows, struct hw_use, .kfd_gpu_id)
 
 /* With rows of zeros: the driver makes a vram file for each GPU as soon as /dev/kfd is open. */
 static int finish(struct hw_process *process)
@@ -397,12 +392,7 @@ static int add_pid(struct hw_listing *listing, const struct dirent *entry)
 	return 0;
 }
 
-static int by_pid(const void *a, const void *b)
-{
-	const struct hw_pid *x = a, *y = b;
-
-	return (x->pid > y->pid) - (x->pid < y->pid);
-}
+DEFINE_ORDER(by_pid, struct hw_pid, .pid)
 
 void hw_end_listing(struct hw_listing *listing)
 {

@@ -457,12 +457,7 @@ static const struct gpu *gpu_of_device(const struct arbiter *arbiter, const char
 	return i < 0 ? NULL : &arbiter->gpus[i];
 }
 
-static int by_pid(const void *a, const void *b)
-{
-	const struct observed *x = a, *y = b;
-
-	return (x->pid > y->pid) - (x->pid < y->pid);
-}
+DEFINE_ORDER(by_pid, struct observed, .pid)
 
 static struct observed *find_row(struct observed *rows, size_t n, const struct drm_use *use,
 				 uint32_t kfd_gpu_id)

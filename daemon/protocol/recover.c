@@ -95,12 +95,7 @@ static int stored_fds_take(struct daemon *daemon, struct stored_fds *stored_fds)
 	return r;
 }
 
-static int by_lease(const void *a, const void *b)
-{
-	const struct stored_fd *x = a, *y = b;
-
-	return (x->of.lease > y->of.lease) - (x->of.lease < y->of.lease);
-}
+DEFINE_ORDER(by_lease, struct stored_fd, .of.lease)
 
 static bool stored_fds_has(const struct stored_fds *stored_fds, uint64_t lease)
 {

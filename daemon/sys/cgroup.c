@@ -184,12 +184,7 @@ static int read_tree(int fd, unsigned level, struct members *members)
 	return r < 0 ? r : -errno;
 }
 
-static int compare(const void *a, const void *b)
-{
-	const pid_t *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
+DEFINE_ORDER(compare, pid_t, )
 
 /* Also removes duplicates: a process that moves meanwhile may be read twice. */
 static void sort(struct members *members)

@@ -26,6 +26,16 @@
 		take_v_;                          \
 	})
 
+/* Defines a function for qsort(3) and bsearch(3): elements of a type in the order of a member, which is written with
+ * its dot; empty: of the elements themselves. */
+#define DEFINE_ORDER(name, type, member)                                          \
+	static int name(const void *a, const void *b)                             \
+	{                                                                         \
+		const type *x = a, *y = b;                                        \
+                                                                                  \
+		return (x[0] member > y[0] member) - (x[0] member < y[0] member); \
+	}
+
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))

@@ -370,12 +370,7 @@ static int list_one(const struct state *state, const struct dirent *entry, struc
 	return 0;
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
+DEFINE_ORDER(compare_ids, uint64_t, )
 
 static int list_all(const struct state *state, struct ids *ids, struct diagnostics *diagnostics)
 {
