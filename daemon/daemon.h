@@ -42,10 +42,8 @@
 
 #include "bus/bus.h"
 #include "core/change/arbiter.h"
-#include "helpers/budget-client.h"
+#include "helpers/clients.h"
 #include "helpers/debugfs-reader.h"
-#include "helpers/enforce-client.h"
-#include "helpers/fdinfo-client.h"
 #include "hw/hw.h"
 #include "sys/config/config.h"
 #include "sys/liveness/holder.h"
@@ -77,8 +75,8 @@ struct daemon {
 	sd_event *event;
 	struct arbiter *arbiter;
 	struct state *state;
-	struct bus *bus; /* NULL while there is no connection */
-	struct enforce *enforce;
+	struct bus *bus;       /* NULL while there is no connection */
+	struct asker *enforce; /* gpuarb-enforce */
 	struct hw *hw;
 	struct store *store;     /* what the service manager keeps */
 	struct holders *holders; /* and bound processes */

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "daemon.h"
-#include "helpers/driver-probe.h"
 #include "observe/observe.h"
 #include "protocol/protocol.h"
 

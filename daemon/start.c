@@ -63,7 +63,7 @@ static int start(struct daemon *daemon)
 	}
 	if (r < 0)
 		return r;
-	enforce_wake(daemon->enforce);
+	overdue_wake(daemon);
 	scan_hardware(daemon, 0);
 	scan_finish(daemon, true);
 	overdue_resume(daemon);
@@ -141,7 +141,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 	slots_stop(daemon);
 	graphics_stop(daemon);
 	driver_events_stop(daemon);
-	enforce_free(daemon->enforce); /* gpuarb-enforce thaws then what it froze */
+	asker_free(daemon->enforce); /* gpuarb-enforce thaws then what it froze */
 	frozen_free(daemon);
 	if (daemon->arbiter)
 		state_ids_end(daemon->state, daemon->arbiter->next_id);

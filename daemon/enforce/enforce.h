@@ -10,6 +10,10 @@
 
 int overdue_start(struct daemon *daemon);
 
+/* Makes a connection to gpuarb-enforce and ends it, so that it thaws what one before it froze and did not thaw,
+ * because it was killed. */
+void overdue_wake(struct daemon *daemon);
+
 /* Carries out every enforcement step that is due. */
 void overdue_enforce(struct daemon *daemon);
 

@@ -21,17 +21,25 @@
 
 #define ANSWER_USEC UINT64_C(15000000) /* gpuarb-enforce gives the service manager 10 s */
 
-static void on_done(void *userdata, uint64_t tag, const struct enforce_request *request, int r,
+static void on_done(void *userdata, const struct asker_request *asked, int r, const void *packet,
 		    const char *sentence)
 {
+	const struct enforce_request *request = asked->body;
+	const struct enforce_answer *answer = packet;
+
+	if (answer) {
+		r = answer->r;
+		sentence = answer->sentence;
+	}
 	if (request->verb == ENFORCE_FREEZE)
-		frozen_answer_freeze(userdata, tag, request->text, r, sentence);
+		frozen_answer_freeze(userdata, asked->tag, request->text, r, sentence);
 	else if (request->verb == ENFORCE_THAW)
 		frozen_answer_thaw(userdata, request->text, r, sentence);
 	else if (request->verb != ENFORCE_KILL)
-		unmanaged_answer(userdata, (pid_t)tag, request->verb == ENFORCE_END, r, sentence);
+		unmanaged_answer(userdata, (pid_t)asked->tag, request->verb == ENFORCE_END, r,
+				 sentence);
 	else if (r < 0 && r != -ESRCH)
-		log_warning("lease %" PRIu64 ": gpuarb-enforce: %s (%s)", tag, sentence,
+		log_warning("lease %" PRIu64 ": gpuarb-enforce: %s (%s)", asked->tag, sentence,
 			    strerror(-r));
 }
 
@@ -42,8 +50,18 @@ static void on_lost(void *userdata)
 
 int overdue_start(struct daemon *daemon)
 {
-	return enforce_new(daemon->event, daemon->options->enforce, ANSWER_USEC, on_done, on_lost,
-			   daemon, &daemon->enforce);
+	return asker_new(daemon->event, &enforce_helper, daemon->options->enforce, ANSWER_USEC,
+			 on_done, on_lost, daemon, &daemon->enforce);
+}
+
+/* An empty packet is the end of the connection. */
+void overdue_wake(struct daemon *daemon)
+{
+	char why[256];
+	int r = asker_tell(daemon->enforce, "", 0, why, sizeof(why));
+
+	if (r < 0 && r != -EOPNOTSUPP)
+		log_warning("units that an earlier gpuarb-enforce froze are not thawed: %s", why);
 }
 
 /* In whose name gpuarb-enforce acts: root's where root bound the process. */

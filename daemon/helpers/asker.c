@@ -285,8 +285,7 @@ int asker_ask(struct asker *asker, const void *request, size_t request_size, int
 int asker_tell(struct asker *asker, const void *request, size_t request_size, char *why,
 	       size_t size)
 {
-	_cleanup_fd_ int fd = helper_connect(asker->connection.socket, SOCK_SEQPACKET,
-					     asker->helper->unit, why, size);
+	_cleanup_fd_ int fd = helper_connect(&asker->connection, why, size);
 	int r = fd < 0 ? fd : send_with_fd(fd, request, request_size, -1);
 
 	hang_up(asker);
@@ -315,7 +314,7 @@ int asker_new(sd_event *event, const struct asker_helper *helper, const char *so
 	asker->done = done;
 	asker->lost = on_lost;
 	asker->userdata = userdata;
-	r = helper_init(&asker->connection, event, SOCK_SEQPACKET, socket, helper->unit, on_io,
+	r = helper_init(&asker->connection, event, SOCK_SEQPACKET, socket, helper->name, on_io,
 			on_timer, asker);
 	if (r < 0)
 		return r;

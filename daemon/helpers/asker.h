@@ -16,7 +16,7 @@
 #define ASKER_FDS_MAX 128U
 
 struct asker_helper {
-	const char *name, *unit;
+	const char *name;   /* its socket unit is NAME.socket */
 	size_t most;        /* requests without an answer */
 	size_t answer_size; /* at most */
 	size_t answer_fds;  /* file descriptors in an answer, at most ASKER_FDS_MAX */

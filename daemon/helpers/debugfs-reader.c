@@ -23,14 +23,14 @@ const struct probe_files probe_mqds = {
 	.needs = "kfd/mqds",
 	.script = "cat kfd/mqds && { ! test -r kfd/rls || cat kfd/rls; } && echo . || echo !",
 	.socket = "/run/gpuarb-mqds.socket",
-	.unit = "gpuarb-mqds.socket",
+	.name = "gpuarb-mqds",
 };
 
 const struct probe_files probe_hqds = {
 	.needs = "kfd/hqds",
 	.script = "cat kfd/hqds && { ! test -r kfd/mqds || cat kfd/mqds; } && echo . || echo !",
 	.socket = "/run/gpuarb-hqds.socket",
-	.unit = "gpuarb-hqds.socket",
+	.name = "gpuarb-hqds",
 };
 
 /* grep(1) exits with 1 or 2 where a client has no queue, or has just ended: what it could not read, and why, is in the
@@ -39,7 +39,7 @@ const struct probe_files probe_userqs = {
 	.needs = "dri",
 	.script = "LC_ALL=C grep -H . ./dri/client-*/device/name ./dri/client-*/queue*/mqd_info 2>&1; test $? -le 2 && echo . || echo !",
 	.socket = "/run/gpuarb-userqs.socket",
-	.unit = "gpuarb-userqs.socket",
+	.name = "gpuarb-userqs",
 };
 /* clang-format on */
 
@@ -279,7 +279,7 @@ int probe_new(sd_event *event, const char *debugfs, const struct probe_files *fi
 			return -ENOMEM;
 	}
 	r = helper_init(&probe->helper, event, SOCK_STREAM, probe->file ?: files->socket,
-			files->unit, on_text, on_late, probe);
+			files->name, on_text, on_late, probe);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(probe);

@@ -30,7 +30,7 @@ struct probe_files {
 	const char *needs;  /* there is nothing to read without it */
 	const char *script; /* run in debugfs, prints the text */
 	const char *socket; /* of the service that sends the text to each connection */
-	const char *unit;   /* the socket unit of that service */
+	const char *name;   /* of that service */
 };
 
 /* kfd/mqds and kfd/rls. */

@@ -11,16 +11,17 @@
 
 #include "util/text.h"
 
-int helper_connect(const char *path, int type, const char *unit, char *why, size_t size)
+int helper_connect(const struct helper *helper, char *why, size_t size)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	const char *path = helper->socket;
 	int fd, r;
 
 	if (strlen(path) >= sizeof(un.sun_path))
 		return refuse(why, size, -ENAMETOOLONG, "%s: the path of the socket is too long",
 			      path);
 	strcpy(un.sun_path, path);
-	fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	fd = socket(AF_UNIX, helper->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return refuse(why, size, -errno, "cannot connect to %s: cannot make a socket: %s",
 			      path, strerror(errno));
@@ -30,12 +31,13 @@ int helper_connect(const char *path, int type, const char *unit, char *why, size
 	close(fd);
 	if (r == -ENOENT || r == -ECONNREFUSED)
 		return refuse(why, size, -EOPNOTSUPP,
-			      "%s: no helper is listening: systemctl enable --now %s", path, unit);
+			      "%s: no helper is listening: systemctl enable --now %s.socket", path,
+			      helper->name);
 	return refuse(why, size, r, "cannot connect to %s: %s", path, strerror(-r));
 }
 
 int helper_init(struct helper *helper, sd_event *event, int type, const char *socket,
-		const char *unit, sd_event_io_handler_t on_io, sd_event_time_handler_t on_timer,
+		const char *name, sd_event_io_handler_t on_io, sd_event_time_handler_t on_timer,
 		void *userdata)
 {
 	int r;
@@ -44,7 +46,7 @@ int helper_init(struct helper *helper, sd_event *event, int type, const char *so
 		.event = sd_event_ref(event),
 		.socket = strdup(socket),
 		.type = type,
-		.unit = unit,
+		.name = name,
 		.fd = -1,
 		.on_io = on_io,
 		.userdata = userdata,
@@ -79,7 +81,7 @@ int helper_watch(struct helper *helper, int fd, char *why, size_t size)
 
 int helper_open(struct helper *helper, char *why, size_t size)
 {
-	int r = helper_connect(helper->socket, helper->type, helper->unit, why, size);
+	int r = helper_connect(helper, why, size);
 
 	return r < 0 ? r : helper_watch(helper, r, why, size);
 }

@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "observe/observe.h"
-#include "helpers/driver-probe.h"
 #include "hw/smi-event.h"
 #include "protocol/protocol.h"
 #include "util/grow.h"

@@ -10,10 +10,7 @@
 #include <unistd.h>
 
 #include "fuzz.h"
-#include "helpers/budget-client.h"
-#include "helpers/driver-probe.h"
-#include "helpers/enforce-client.h"
-#include "helpers/fdinfo-client.h"
+#include "helpers/clients.h"
 #include "hw/drm-fdinfo.h"
 #include "scratch.h"
 #include "util/text.h"
@@ -117,11 +114,14 @@ static void on_scan(void *userdata, const struct asker_request *, int r, const v
 		CHECK(((const struct drm_scan *)scan)->n <= DRM_USES_MAX);
 }
 
-static void on_enforced(void *userdata, uint64_t tag, const struct enforce_request *, int r,
-			const char *sentence)
+static void on_enforced(void *userdata, const struct asker_request *request, int r,
+			const void *packet, const char *why)
 {
+	const struct enforce_answer *answer = packet;
+
 	((struct stage *)userdata)->answers++;
-	CHECK(tag == 1 && r <= 0 && text_printable(sentence));
+	CHECK(request->tag == 1 && (answer ? answer->r : r) <= 0);
+	CHECK(text_printable(answer ? answer->sentence : why));
 }
 
 static void on_lost(void *userdata)
@@ -190,11 +190,11 @@ static void ask_fdinfo(struct stage *stage, const uint8_t *data, size_t size)
 
 static void ask_enforce(struct stage *stage, const uint8_t *data, size_t size)
 {
-	_cleanup_(enforce_freep) struct enforce *enforce = NULL;
+	_cleanup_(asker_freep) struct asker *enforce = NULL;
 	char why[300];
 
-	CHECK(enforce_new(stage->event, stage->path, 60000000, on_enforced, on_lost, stage,
-			  &enforce) == 0);
+	CHECK(asker_new(stage->event, &enforce_helper, stage->path, 60000000, on_enforced, on_lost,
+			stage, &enforce) == 0);
 	CHECK(enforce_ask(enforce, ENFORCE_THAW, -1, 0, 0, "training.service", 1, why,
 			  sizeof(why)) == 0);
 	reply(stage, data, size);

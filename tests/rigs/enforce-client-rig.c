@@ -14,16 +14,17 @@ void on_lost(void *userdata)
 	stage->lost++;
 }
 
-void on_done(void *userdata, uint64_t tag, const struct enforce_request *, int r,
-	     const char *sentence)
+void on_done(void *userdata, const struct asker_request *request, int r, const void *packet,
+	     const char *why)
 {
+	const struct enforce_answer *answer = packet;
 	struct stage *stage = userdata;
 	struct heard *heard = &stage->heard[stage->n++];
 
 	CHECK(stage->n <= 600);
-	heard->tag = tag;
-	heard->r = r;
-	snprintf(heard->sentence, sizeof(heard->sentence), "%s", sentence);
+	heard->tag = request->tag;
+	heard->r = answer ? answer->r : r;
+	snprintf(heard->sentence, sizeof(heard->sentence), "%s", answer ? answer->sentence : why);
 	if (stage->then)
 		stage->then(stage);
 }
@@ -35,14 +36,14 @@ struct stage *client_stage_new(uint64_t patience_usec)
 	CHECK(stage);
 	helper_listen(&stage->helper);
 	CHECK(sd_event_new(&stage->event) >= 0);
-	CHECK(enforce_new(stage->event, stage->helper.path, patience_usec, on_done, on_lost, stage,
-			  &stage->enforce) == 0);
+	CHECK(asker_new(stage->event, &enforce_helper, stage->helper.path, patience_usec, on_done,
+			on_lost, stage, &stage->enforce) == 0);
 	return stage;
 }
 
 void client_stage_end(struct stage *stage)
 {
-	CHECK(!enforce_free(stage->enforce));
+	CHECK(!asker_free(stage->enforce));
 	sd_event_unref(stage->event);
 	helper_stop(&stage->helper);
 	free(stage);

@@ -13,13 +13,13 @@
 #include "check-cond.h"
 #include "helpers/enforce-protocol.h"
 #include "enforce-rig.h"
-#include "helpers/enforce-client.h"
+#include "helpers/clients.h"
 #include "sys/process.h"
 
 struct stage {
 	struct helper helper;
 	sd_event *event;
-	struct enforce *enforce;
+	struct asker *enforce;
 	char why[300];
 
 	/* Answers, in the order in which they came. */
@@ -33,10 +33,8 @@ struct stage {
 	void (*then)(struct stage *stage); /* from within an answer */
 };
 
-void on_done(void *userdata, uint64_t tag, const struct enforce_request *request, int r,
-	     const char *sentence);
-
-void on_lost(void *userdata);
+asker_done_t on_done;
+asker_lost_t on_lost;
 
 /* A socket that listens; who answers is up to the test. */
 struct stage *client_stage_new(uint64_t patience_usec);

@@ -2,7 +2,7 @@
 
 /* Requests to gpuarb-budget, answered well and badly; the shipped gpuarb-budget where it cannot work. */
 
-#include "helpers/budget-client.h"
+#include "helpers/clients.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 
 /* Answers of gpuarb-probe and their file descriptors. */
 
-#include "helpers/driver-probe.h"
+#include "helpers/clients.h"
 
 #include <errno.h>
 #include <fcntl.h>

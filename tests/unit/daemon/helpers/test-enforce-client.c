@@ -106,16 +106,17 @@ TEST_WITH(invalid_request_is_refused_without_the_helper, struct stage *stage)
 TEST(socket_path_that_is_too_long_is_reported)
 {
 	char name[200], why[300];
-	struct enforce *enforce;
+	struct asker *enforce;
 	sd_event *event;
 
 	memset(name, 'x', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
 	CHECK(sd_event_new(&event) >= 0);
-	CHECK(enforce_new(event, name, await_limit_usec(), on_done, on_lost, NULL, &enforce) == 0);
+	CHECK(asker_new(event, &enforce_helper, name, await_limit_usec(), on_done, on_lost, NULL,
+			&enforce) == 0);
 	CHECK(enforce_ask(enforce, ENFORCE_THAW, -1, 0, 0, "a.service", 1, why, sizeof(why)) ==
 	      -ENAMETOOLONG);
-	enforce_free(enforce);
+	asker_free(enforce);
 	sd_event_unref(event);
 }
 
@@ -167,10 +168,10 @@ TEST_WITH(requests_of_one_that_goes_are_forgotten, struct stage *stage)
 
 	CHECK(kill_it(stage, STDIN_FILENO, 1) == 0);
 	fd = accept_one(stage);
-	enforce_free(stage->enforce);
+	asker_free(stage->enforce);
 	stage->enforce = NULL;
 	CHECK(client_receive(fd, buf) && !client_receive(fd, buf));
-	CHECK(stage->n == 0 && !enforce_free(NULL));
+	CHECK(stage->n == 0 && !asker_free(NULL));
 	close(fd);
 }
 

@@ -2,7 +2,7 @@
 
 /* The shipped gpuarb-fdinfo, and stand-ins that answer badly, asked as gpuarbd does. */
 
-#include "helpers/fdinfo-client.h"
+#include "helpers/clients.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -23,9 +23,8 @@
 #include "hw/kfd-queues.h"
 #include "lack.h"
 #include "sys/cgroup.h"
-#include "helpers/enforce-client.h"
+#include "helpers/clients.h"
 #include "helpers/debugfs-reader.h"
-#include "helpers/fdinfo-client.h"
 
 #define QUEUES 40U /* the rows double twice */
 #define DESCRIPTOR 2048U
@@ -186,23 +185,24 @@ static void on_lost(void *)
 {
 }
 
-static void on_done(void *userdata, uint64_t, const struct enforce_request *, int r, const char *)
+static void on_done(void *userdata, const struct asker_request *, int r, const void *answer,
+		    const char *)
 {
-	*(int *)userdata = r;
+	*(int *)userdata = answer ? ((const struct enforce_answer *)answer)->r : r;
 }
 
 static int ask_helper(long allocations)
 {
 	_cleanup_(sd_event_unrefp) sd_event *event = NULL;
-	_cleanup_(enforce_freep) struct enforce *enforce = NULL;
+	_cleanup_(asker_freep) struct asker *enforce = NULL;
 	int answer = 1, r;
 	char why[200];
 
 	lack_left = allocations;
 	r = sd_event_new(&event);
 	if (r >= 0)
-		r = enforce_new(event, helper.path, UINT64_C(60000000), on_done, on_lost, &answer,
-				&enforce);
+		r = asker_new(event, &enforce_helper, helper.path, UINT64_C(60000000), on_done,
+			      on_lost, &answer, &enforce);
 	if (r >= 0)
 		r = enforce_ask(enforce, ENFORCE_KILL, STDIN_FILENO, 1, 0, "", 1, why, sizeof(why));
 	while (r >= 0 && answer == 1)
