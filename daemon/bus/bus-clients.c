@@ -111,19 +111,6 @@ enum lease_class bus_asked_class(const struct bus *bus, const struct caller *cal
 	return tenant->class;
 }
 
-static void answer(struct bus *bus, const struct client_call *call)
-{
-	_cleanup_(sd_bus_error_free) sd_bus_error failed = SD_BUS_ERROR_NULL;
-	int r;
-
-	r = sd_bus_message_rewind(call->call, true);
-	if (r >= 0)
-		r = call->handler(call->call, bus, &failed);
-
-	if (r < 0 || sd_bus_error_is_set(&failed))
-		sd_bus_reply_method_errno(call->call, r, &failed);
-}
-
 /* Answers each call that waits now. A call that has to wait for another observation goes to the end of
  * the list. */
 void bus_observed(struct bus *bus)
@@ -132,7 +119,7 @@ void bus_observed(struct bus *bus)
 	for (size_t n = bus->n_client_calls; n > 0 && bus->n_client_calls > 0; n--) {
 		struct client_call *first = TAILQ_FIRST(&bus->client_calls);
 
-		answer(bus, first);
+		bus_handle_again(bus, first->call, first->handler);
 		remove_call(bus, first);
 	}
 }

@@ -166,17 +166,7 @@ const struct bus_kind bus_gpus = {
 	.at = gpu_at,
 };
 
-void bus_tell_gpu_added(struct bus *bus, unsigned gpu)
+void bus_tell_gpu(struct bus *bus, unsigned gpu, enum bus_change change)
 {
-	bus_signal(bus, &bus_gpus, gpu, CHANGE_ADDED);
-}
-
-void bus_tell_gpu_removed(struct bus *bus, unsigned gpu)
-{
-	bus_signal(bus, &bus_gpus, gpu, CHANGE_REMOVED);
-}
-
-void bus_tell_gpu(struct bus *bus, unsigned gpu)
-{
-	bus_signal(bus, &bus_gpus, gpu, CHANGE_PROPERTIES);
+	bus_signal(bus, &bus_gpus, gpu, change);
 }

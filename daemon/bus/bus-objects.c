@@ -11,7 +11,7 @@
 #include "bus/bus-private.h"
 #include "util/number.h"
 
-bool bus_is_below(const char *path, const char *prefix)
+static bool is_below(const char *path, const char *prefix)
 {
 	size_t n = strlen(prefix);
 
@@ -20,7 +20,7 @@ bool bus_is_below(const char *path, const char *prefix)
 
 int bus_path_number(const char *path, const char *prefix, uint64_t *ret)
 {
-	if (!bus_is_below(path, prefix))
+	if (!is_below(path, prefix))
 		return -ENOENT;
 	path += strlen(prefix) + 1;
 	if (path[0] == '0' && path[1] != '\0')
@@ -95,7 +95,7 @@ int bus_export(struct bus *bus, const struct bus_kind *kind, struct bus_exported
 
 bool bus_lacks(const struct bus *bus, const struct bus_kind *kind, const char *path)
 {
-	return bus_is_below(path, kind->prefix) && !kind->at(bus->arbiter, path);
+	return is_below(path, kind->prefix) && !kind->at(bus->arbiter, path);
 }
 
 int bus_append_object(sd_bus_message *m, const struct bus_kind *kind, uint64_t number,

@@ -110,14 +110,10 @@ static void take_answer(struct question *question, sd_bus_message *m)
 
 static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
-	_cleanup_(sd_bus_error_free) sd_bus_error failed = SD_BUS_ERROR_NULL;
 	struct question *question = userdata;
-	int r;
 
 	take_answer(question, m);
-	r = question->handler(question->call, question->bus, &failed);
-	if (r < 0 || sd_bus_error_is_set(&failed))
-		sd_bus_reply_method_errno(question->call, r, &failed);
+	bus_handle_again(question->bus, question->call, question->handler);
 	forget(question);
 	return 1;
 }

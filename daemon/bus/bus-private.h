@@ -149,8 +149,6 @@ extern const struct bus_kind bus_gpus, bus_leases; /* for bus_export() */
 
 /* ---- bus-objects.c ---------------------------------------------------------------- */
 
-bool bus_is_below(const char *path, const char *prefix);
-
 /* The number in PREFIX/NUMBER; -ENOENT: the path has another form. */
 int bus_path_number(const char *path, const char *prefix, uint64_t *ret);
 
@@ -334,6 +332,9 @@ int bus_refuse(sd_bus_message *call, int r, const struct result *result);
 /* Answers a call with an error that has no refusals. Returns what a method handler returns. */
 int bus_refuse_as(sd_bus_message *call, enum result_kind kind, const char *sentence);
 
+/* Handles a call that has waited, and answers what the handler does not answer. */
+void bus_handle_again(struct bus *bus, sd_bus_message *call, sd_bus_message_handler_t handler);
+
 /* Sends the reply when a restart of the daemon would keep the holders that were made so far:
  * host->settle(). If it cannot be sent, the lease ends; 0: the call made none. Returns what a method
  * handler returns. */
@@ -363,13 +364,6 @@ int bus_method_read_counters(sd_bus_message *m, void *userdata, sd_bus_error *er
 int bus_method_read_slots(sd_bus_message *m, void *userdata, sd_bus_error *error);
 
 /* ---- bus-signals.c ---------------------------------------------------------------- */
-
-/* What a signal tells about an object. */
-enum bus_change {
-	CHANGE_REMOVED = 1 << 0,
-	CHANGE_ADDED = 1 << 1,      /* after it was removed: another one of this number */
-	CHANGE_PROPERTIES = 1 << 2, /* those that can change */
-};
 
 /* bus_emit() now; or after the answer to GetManagedObjects that is being built, together with other changes of the
  * object. */

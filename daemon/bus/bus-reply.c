@@ -78,6 +78,17 @@ int bus_refuse_as(sd_bus_message *call, enum result_kind kind, const char *sente
 	return bus_refuse(call, result_set(&result, kind, "%s", sentence), &result);
 }
 
+void bus_handle_again(struct bus *bus, sd_bus_message *call, sd_bus_message_handler_t handler)
+{
+	_cleanup_(sd_bus_error_free) sd_bus_error failed = SD_BUS_ERROR_NULL;
+	int r = sd_bus_message_rewind(call, true);
+
+	if (r >= 0)
+		r = handler(call, bus, &failed);
+	if (r < 0 || sd_bus_error_is_set(&failed))
+		sd_bus_reply_method_errno(call, r, &failed);
+}
+
 /* ---- answers that wait for the service manager -------------------------------------------- */
 
 /* If the connection is lost before the answer is sent, sending fails, and the holder in the reply

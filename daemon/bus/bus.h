@@ -171,11 +171,16 @@ void bus_observed(struct bus *bus);
  * serves calls that waited for that. */
 void bus_examined(struct bus *bus, uid_t uid, uint64_t usec);
 
+/* What a signal tells about an object. */
+enum bus_change {
+	CHANGE_REMOVED = 1 << 0,
+	CHANGE_ADDED = 1 << 1,      /* after it was removed: another one of this number */
+	CHANGE_PROPERTIES = 1 << 2, /* those that can change */
+};
+
 /* Send the signals for a change. touched: bits of enum touch; call it for a removed lease before
  * the lease is freed. */
 void bus_tell_lease(struct bus *bus, const struct lease *lease, unsigned touched);
-void bus_tell_gpu(struct bus *bus, unsigned gpu);
-void bus_tell_gpu_added(struct bus *bus, unsigned gpu);
-void bus_tell_gpu_removed(struct bus *bus, unsigned gpu);
+void bus_tell_gpu(struct bus *bus, unsigned gpu, enum bus_change change);
 void bus_tell_tenants(struct bus *bus);
 void bus_tell_queue_budgets(struct bus *bus);

@@ -122,7 +122,7 @@ void scan_calibrations(struct daemon *daemon, struct diagnostics *diagnostics)
 			info->law = gpus[k].law;
 			info->calibrated = gpus[k].calibrated;
 			if (daemon->bus)
-				bus_tell_gpu(daemon->bus, i);
+				bus_tell_gpu(daemon->bus, i, CHANGE_PROPERTIES);
 		}
 }
 

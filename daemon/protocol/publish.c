@@ -257,7 +257,7 @@ static void signal_gpu(struct daemon *daemon, unsigned index)
 	}
 	*told = now;
 	daemon->publish->gpus &= ~bit; /* it has all that the timer would signal */
-	bus_tell_gpu(daemon->bus, index);
+	bus_tell_gpu(daemon->bus, index, CHANGE_PROPERTIES);
 }
 
 static int on_signals(sd_event_source *, uint64_t, void *userdata)
@@ -311,9 +311,9 @@ static void tell_bus(struct daemon *daemon, unsigned index, struct gpu *gpu)
 	if (!daemon->bus)
 		return;
 	if (gone)
-		bus_tell_gpu_removed(daemon->bus, index);
+		bus_tell_gpu(daemon->bus, index, CHANGE_REMOVED);
 	if (came)
-		bus_tell_gpu_added(daemon->bus, index);
+		bus_tell_gpu(daemon->bus, index, CHANGE_ADDED);
 	else if (gpu->shown)
 		signal_gpu(daemon, index);
 }

@@ -214,7 +214,8 @@ static int adapter_drain(void *userdata, const char *gpu, bool drain, struct res
 
 	if (arbiter_drain(adapter->arbiter, gpu, drain) < 0)
 		return result_set(result, RESULT_NO_SUCH_GPU, "there is no GPU \"%s\"", gpu);
-	bus_tell_gpu(adapter->bus, (unsigned)ledger_find_gpu(adapter->arbiter, gpu));
+	bus_tell_gpu(adapter->bus, (unsigned)ledger_find_gpu(adapter->arbiter, gpu),
+		     CHANGE_PROPERTIES);
 	return 0;
 }
 

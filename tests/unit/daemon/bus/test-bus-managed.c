@@ -49,7 +49,7 @@ static void add_lease(struct adapter *a)
 	lease = arbiter_commit(a->arbiter, lease);
 	arbiter_add_holder(a->arbiter, lease->id);
 	adapter_carry_out(a);
-	bus_tell_gpu(a->bus, 0);
+	bus_tell_gpu(a->bus, 0, CHANGE_PROPERTIES);
 }
 
 static void end_lease(struct adapter *a, struct lease *lease)
@@ -58,7 +58,7 @@ static void end_lease(struct adapter *a, struct lease *lease)
 	adapter_carry_out(a);
 	arbiter_observe(a->arbiter, NULL, 0);
 	adapter_carry_out(a);
-	bus_tell_gpu(a->bus, 0);
+	bus_tell_gpu(a->bus, 0, CHANGE_PROPERTIES);
 }
 
 /* GPU 0 takes any number of leases. */
@@ -387,18 +387,18 @@ static void change(struct adapter *a)
 		CHECK(arbiter_drain(a->arbiter, "0", !a->arbiter->gpus[0].draining) >= 0);
 		CHECK(arbiter_drain(a->arbiter, "0", false) >= 0);
 		a->arbiter->gpus[0].driver_events[0]++;
-		bus_tell_gpu(a->bus, 0);
+		bus_tell_gpu(a->bus, 0, CHANGE_PROPERTIES);
 		break;
 	case 4:
 		a->arbiter->gpus[0].info.law.constant++;
-		bus_tell_gpu(a->bus, 0);
+		bus_tell_gpu(a->bus, 0, CHANGE_PROPERTIES);
 		break;
 	default:
 		gpu->absent = !gpu->absent;
 		if (gpu->absent)
-			bus_tell_gpu_removed(a->bus, 1);
+			bus_tell_gpu(a->bus, 1, CHANGE_REMOVED);
 		else
-			bus_tell_gpu_added(a->bus, 1);
+			bus_tell_gpu(a->bus, 1, CHANGE_ADDED);
 	}
 }
 
@@ -581,7 +581,7 @@ TEST_WITH(without_memory_the_answer_is_an_error_and_signals_are_not_held, struct
 
 	begin(a, bus, &answer);
 	lack_left = 0;
-	bus_tell_gpu(a->bus, 0);
+	bus_tell_gpu(a->bus, 0, CHANGE_PROPERTIES);
 	CHECK(lack_left == -1 && TAILQ_EMPTY(&a->bus->held_signals));
 	adapter_run(a, &answer.came);
 	CHECK(is_fine(answer.m) && mirror->signals == 1);
