@@ -2,6 +2,7 @@
 #include "hw/kfd-queues.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "hw/kfd-queues-private.h"
 
@@ -9,6 +10,7 @@ struct queue_parser {
 	bool in_slots; /* the descriptors follow */
 	struct hqd_parser slots;
 	struct mqd_parser queues;
+	struct gpu_info gpus[];
 };
 
 static struct lines *lines_of(struct queue_parser *parser)
@@ -64,12 +66,14 @@ int queue_parser_end(struct queue_parser *parser, struct queue_text *ret, char *
 
 struct queue_parser *queue_parser_new(const struct gpu_info *gpus, size_t n_gpus, bool slots)
 {
-	struct queue_parser *parser = calloc(1, sizeof(*parser));
+	struct queue_parser *parser = calloc(1, sizeof(*parser) + n_gpus * sizeof(*gpus));
 
 	if (!parser)
 		return NULL;
+	if (n_gpus > 0)
+		memcpy(parser->gpus, gpus, n_gpus * sizeof(*gpus));
 	parser->in_slots = parser->queues.sdma = slots;
-	parser->slots.lines.gpus = parser->queues.lines.gpus = gpus;
+	parser->slots.lines.gpus = parser->queues.lines.gpus = parser->gpus;
 	parser->slots.lines.n_gpus = parser->queues.lines.n_gpus = n_gpus;
 	return parser;
 }

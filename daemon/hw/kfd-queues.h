@@ -36,7 +36,7 @@
 
 struct queue_parser;
 
-/* gpus[] must live as long as the parser. slots: the text begins with kfd/hqds, and queues of SDMA engines
+/* Keeps a copy of gpus[]. slots: the text begins with kfd/hqds, and queues of SDMA engines
  * count, too. NULL: out of memory. */
 struct queue_parser *queue_parser_new(const struct gpu_info *gpus, size_t n_gpus, bool slots);
 

@@ -27,14 +27,13 @@
 struct descriptors {
 	struct probe *probe;
 	struct queue_parser *parser; /* of the text that is being read; NULL: none */
-	struct gpu_info *gpus;       /* for the parser */
-	size_t n_gpus;
-	uint64_t usec;       /* when the last read was started */
-	uint64_t until_usec; /* requests wait for the first read; 0: it has ended */
-	bool readable;       /* a read has succeeded once */
-	bool outdated;       /* a lease was acknowledged since the read was started */
-	uint64_t due_usec;   /* of the next read; UINT64_MAX: none */
-	uint64_t took_usec;  /* by the last read */
+	size_t n_gpus;               /* in it */
+	uint64_t usec;               /* when the last read was started */
+	uint64_t until_usec;         /* requests wait for the first read; 0: it has ended */
+	bool readable;               /* a read has succeeded once */
+	bool outdated;               /* a lease was acknowledged since the read was started */
+	uint64_t due_usec;           /* of the next read; UINT64_MAX: none */
+	uint64_t took_usec;          /* by the last read */
 };
 
 void descriptors_outdate(struct daemon *daemon)
@@ -70,8 +69,6 @@ static void end_first(struct daemon *daemon)
 static void end_text(struct daemon *daemon)
 {
 	daemon->descriptors->parser = queue_parser_free(daemon->descriptors->parser);
-	free(daemon->descriptors->gpus);
-	daemon->descriptors->gpus = NULL;
 	probe_cancel(daemon->descriptors->probe);
 }
 
@@ -116,9 +113,8 @@ static void compare(struct daemon *daemon, const struct observed_mask *rows, siz
 static int begin_text(struct daemon *daemon)
 {
 	size_t *n = &daemon->descriptors->n_gpus;
-	struct gpu_info *gpus = scan_present_gpus(daemon, n);
+	_cleanup_(freep) struct gpu_info *gpus = scan_present_gpus(daemon, n);
 
-	daemon->descriptors->gpus = gpus;
 	daemon->descriptors->parser = gpus ? queue_parser_new(gpus, *n, false) : NULL;
 	return daemon->descriptors->parser ? 0 : -ENOMEM;
 }

@@ -18,7 +18,6 @@
 struct slots {
 	struct probe *probe;
 	struct queue_parser *parser; /* of the text that is being read; NULL: none */
-	struct gpu_info *gpus;       /* for the parser */
 	bool pending;                /* a reading has been started and has not ended */
 	uint64_t usec;               /* of the last reading; 0: none */
 	int error;                   /* of the last reading, with the sentence */
@@ -77,20 +76,15 @@ static void set_shapes(struct daemon *daemon)
 static void end_text(struct daemon *daemon)
 {
 	daemon->slots->parser = queue_parser_free(daemon->slots->parser);
-	free(daemon->slots->gpus);
-	daemon->slots->gpus = NULL;
 }
 
 static int begin_text(struct daemon *daemon)
 {
-	struct gpu_info *gpus;
 	size_t n;
+	_cleanup_(freep) struct gpu_info *gpus = scan_present_gpus(daemon, &n);
 
 	end_text(daemon);
-	daemon->slots->gpus = gpus = scan_present_gpus(daemon, &n);
-	if (!gpus)
-		return -ENOMEM;
-	daemon->slots->parser = queue_parser_new(gpus, n, true);
+	daemon->slots->parser = gpus ? queue_parser_new(gpus, n, true) : NULL;
 	return daemon->slots->parser ? 0 : -ENOMEM;
 }
 
