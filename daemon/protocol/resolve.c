@@ -284,12 +284,10 @@ int resolve_start(struct daemon *daemon)
 	daemon->resolve = calloc(1, sizeof(*daemon->resolve));
 	if (!daemon->resolve)
 		return -ENOMEM;
-	r = sd_event_add_time(daemon->event, &daemon->resolve->timer, CLOCK_BOOTTIME, UINT64_MAX, 0,
-			      on_timer, daemon);
-	if (r < 0)
-		return r;
-	resolve_review(daemon);
-	return 0;
+	r = schedule_add(daemon, 0, on_timer, &daemon->resolve->timer);
+	if (r >= 0)
+		resolve_review(daemon);
+	return r;
 }
 
 void resolve_stop(struct daemon *daemon)

@@ -344,7 +344,8 @@ static void set_ids(const struct ini_place *place, const struct config_key *key,
 	list->ids = TAKE_PTR(ids);
 }
 
-static void set_string(const struct ini_place *place, const char *value, char **field)
+static void set_string(const struct ini_place *place, const struct config_key *, const char *value,
+		       void *field)
 {
 	char *copy = strdup(value);
 
@@ -352,15 +353,8 @@ static void set_string(const struct ini_place *place, const char *value, char **
 		ini_bad(place, "out of memory");
 		return;
 	}
-	free(*field);
-	*field = copy;
-}
-
-static void set_tenant(const struct ini_place *place, const struct config_key *key,
-		       const char *value, void *field)
-{
-	(void)key;
-	set_string(place, value, field);
+	free(*(char **)field);
+	*(char **)field = copy;
 }
 
 static void set_pattern(const struct ini_place *place, const struct config_key *key,
@@ -369,7 +363,7 @@ static void set_pattern(const struct ini_place *place, const struct config_key *
 	if (!*value)
 		ini_bad(place, "%s: empty pattern: write one such as vr-*.service", key->name);
 	else
-		set_string(place, value, field);
+		set_string(place, key, value, field);
 }
 
 static void set_path_pattern(const struct ini_place *place, const struct config_key *key,
@@ -379,7 +373,7 @@ static void set_path_pattern(const struct ini_place *place, const struct config_
 		ini_bad(place, "%s: '%s' matches no path: start the pattern with / or *", key->name,
 			value);
 	else
-		set_string(place, value, field);
+		set_string(place, key, value, field);
 }
 
 int config_is_conf(const struct dirent *entry)
@@ -419,7 +413,7 @@ static void set_gpu(const struct ini_place *place, const struct config_key *key,
 		    void *field)
 {
 	if (config_is_gpu_name(value))
-		set_string(place, value, field);
+		set_string(place, key, value, field);
 	else
 		bad_gpu(place, key, value);
 }
@@ -449,7 +443,7 @@ static bool set_names(const struct ini_place *place, const struct config_key *ke
 			strcat(list, ",");
 		strcat(list, name);
 	}
-	set_string(place, list, field);
+	set_string(place, key, list, field);
 	return true;
 }
 
@@ -485,7 +479,7 @@ static void set_profiles(const struct ini_place *place, const struct config_key 
 	if (!set_names(place, key, value, config_is_profile_name, bad_profile, &settings->simulate))
 		return;
 	snprintf(at, sizeof(at), "%s:%u", place->file, place->line);
-	set_string(place, at, &settings->simulate_at);
+	set_string(place, key, at, &settings->simulate_at);
 }
 
 /* ---- the keys ------------------------------------------------------------------------ */
@@ -556,7 +550,7 @@ static const struct config_key share_keys[] = {
 	KEY("vram", set_bytes, SHARE(vram)),
 	KEY("gpu", set_gpu, SHARE(gpu)),
 	KEY("class", config_set_word, SHARE(class), .words = class_names),
-	KEY("tenant", set_tenant, SHARE(tenant)),
+	KEY("tenant", set_string, SHARE(tenant)),
 };
 
 static const struct config_key tenant_keys[] = {

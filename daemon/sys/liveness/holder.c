@@ -534,14 +534,13 @@ static void holder_entry_end(struct holder_entry *holder_entry)
 	holder_entry_free(holder_entry);
 }
 
-static int on_holder(sd_event_source *source, int fd, uint32_t events, void *userdata)
+static int on_holder(sd_event_source *, int, uint32_t events, void *userdata)
 {
 	struct holder_entry *holder_entry = userdata;
 	struct holders *holders = holder_entry->holders;
 	uint64_t lease = holder_entry->lease;
 	bool leaving;
 
-	(void)source, (void)fd;
 	if (!(events & (EPOLLHUP | EPOLLERR))) {
 		send_waiting(holder_entry);
 		if (holder_entry->leaving && !holder_entry->waiting)
@@ -557,14 +556,13 @@ static int on_holder(sd_event_source *source, int fd, uint32_t events, void *use
 	return 0;
 }
 
-static int on_process(sd_event_source *source, int fd, uint32_t events, void *userdata)
+static int on_process(sd_event_source *, int, uint32_t, void *userdata)
 {
 	struct holder_entry *holder_entry = userdata;
 	struct holders *holders = holder_entry->holders;
 	uint64_t lease = holder_entry->lease;
 	pid_t pid = holder_entry->pid;
 
-	(void)source, (void)fd, (void)events;
 	holder_entry_end(holder_entry);
 	holders->callbacks.bound_gone(holders->userdata, lease, pid);
 	return 0;

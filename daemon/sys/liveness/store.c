@@ -132,9 +132,8 @@ static void deliver(struct store *store)
 	}
 }
 
-static int on_deliver(sd_event_source *source, void *userdata)
+static int on_deliver(sd_event_source *, void *userdata)
 {
-	(void)source;
 	deliver(userdata);
 	return 0;
 }
@@ -190,13 +189,12 @@ static bool is_gone(int r)
 	return r == -ECONNREFUSED || r == -ECONNRESET || r == -ENOTCONN || r == -EPIPE;
 }
 
-static int on_room(sd_event_source *source, int fd, uint32_t events, void *userdata)
+static int on_room(sd_event_source *, int, uint32_t, void *userdata)
 {
 	struct store *store = userdata;
 	struct message *message;
 	int r;
 
-	(void)source, (void)fd, (void)events;
 	while ((message = STAILQ_FIRST(&store->queue))) {
 		r = send_text(store->socket, message->text, message->fd);
 		if (r == -EAGAIN)
@@ -291,7 +289,7 @@ void store_forget(struct store *store, const char *name)
 
 /* ---- barriers ------------------------------------------------------------------------ */
 
-static int on_passed(sd_event_source *source, int fd, uint32_t events, void *userdata);
+static int on_passed(sd_event_source *, int, uint32_t, void *userdata);
 
 static int start_barrier(struct store *store)
 {
@@ -310,12 +308,11 @@ static int start_barrier(struct store *store)
 	return r;
 }
 
-static int on_passed(sd_event_source *source, int fd, uint32_t events, void *userdata)
+static int on_passed(sd_event_source *, int, uint32_t, void *userdata)
 {
 	struct store *store = userdata;
 	int r;
 
-	(void)source, (void)fd, (void)events;
 	stop_barrier(store);
 
 	/* If the manager ends before it reads the messages, the barrier hangs up as well: reconnect

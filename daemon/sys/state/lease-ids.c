@@ -55,7 +55,7 @@ static int write_next_id(int directory, uint64_t id, bool sync)
 	char text[32];
 
 	snprintf(text, sizeof(text), "%" PRIu64 "\n", id);
-	return state_file_put_synced(directory, NEXT_ID, text, sync);
+	return state_file_put(directory, NEXT_ID, text, sync);
 }
 
 /* Whether the directory has all that was written to it until a reboot empties it. */

@@ -34,7 +34,7 @@ static int write_all(int fd, const char *text)
 	return 0;
 }
 
-int state_file_put_synced(int directory, const char *name, const char *text, bool sync)
+int state_file_put(int directory, const char *name, const char *text, bool sync)
 {
 	int fd, r;
 
@@ -53,11 +53,6 @@ int state_file_put_synced(int directory, const char *name, const char *text, boo
 	if (r < 0)
 		unlinkat(directory, STATE_FILE_NEW, 0);
 	return r;
-}
-
-int state_file_put(int directory, const char *name, const char *text)
-{
-	return state_file_put_synced(directory, name, text, false);
 }
 
 int state_file_remove(int directory, const char *name)

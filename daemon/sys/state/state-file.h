@@ -11,8 +11,7 @@
 
 /* Writes a file beside and renames it: after a failure the old file, if any, is unchanged. sync:
  * waits until the contents are on the disk. */
-int state_file_put(int directory, const char *name, const char *text);
-int state_file_put_synced(int directory, const char *name, const char *text, bool sync);
+int state_file_put(int directory, const char *name, const char *text, bool sync);
 
 int state_file_remove(int directory, const char *name); /* 0 also if there is no file */
 

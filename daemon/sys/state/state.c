@@ -51,10 +51,10 @@ static bool lend_spare(struct state *state, int r)
 
 static int put(struct state *state, int directory, const char *name, const char *text)
 {
-	int r = state_file_put(directory, name, text);
+	int r = state_file_put(directory, name, text, false);
 
 	if (lend_spare(state, r)) {
-		r = state_file_put(directory, name, text);
+		r = state_file_put(directory, name, text, false);
 		state->spare = fcntl(directory, F_DUPFD_CLOEXEC, 0);
 	}
 	return r;
@@ -546,7 +546,7 @@ static int usage_directory(const struct state *state)
 
 int state_save_usage(struct state *state, const char *text)
 {
-	return state_file_put(usage_directory(state), USAGE, text);
+	return state_file_put(usage_directory(state), USAGE, text, false);
 }
 
 int state_load_usage(struct state *state, char **ret)
