@@ -11,6 +11,7 @@
 #include "bus/bus-private.h"
 #include "core/ledger/lease.h"
 #include "dbus/names.h"
+#include "util/fd.h"
 #include "util/text.h"
 
 /* ---- errors ----------------------------------------------------------------------- */
@@ -143,18 +144,13 @@ int bus_send_settled(struct bus *bus, sd_bus_message *call, sd_bus_message *repl
 	return 1;
 }
 
-static void close_fd(const int *fd)
-{
-	close(*fd);
-}
-
 /* The message keeps a duplicate of the holder until it is sent. If it cannot be made or sent, the
  * lease ends. */
 int bus_reply_reserve(struct bus *bus, sd_bus_message *call, const struct lease *lease, int fd,
 		      const char *state)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-	_cleanup_(close_fd) const int holder = fd;
+	_cleanup_fd_ int holder = fd;
 	struct bus_path path = bus_path(GPUARB_PATH_LEASE, lease->id);
 	int r;
 
@@ -184,8 +180,7 @@ struct deferred {
 static void deferred_free(struct deferred *deferred)
 {
 	LIST_REMOVE(deferred, link);
-	if (deferred->holder >= 0)
-		close(deferred->holder);
+	close_fd(&deferred->holder);
 	sd_bus_message_unref(deferred->call);
 	free(deferred);
 }
@@ -216,14 +211,14 @@ static enum result_kind error_of_end(const struct lease *lease)
 
 static void answer_reserve(struct bus *bus, struct deferred *deferred, const struct lease *lease)
 {
-	int holder = deferred->holder, r;
+	int r;
 
 	if (lease->state == STATE_ENDING) {
 		bus_refuse_as(deferred->call, error_of_end(lease), lease->reason);
 		return;
 	}
-	deferred->holder = -1;
-	r = bus_reply_reserve(bus, deferred->call, lease, holder, state_names[lease->state]);
+	r = bus_reply_reserve(bus, deferred->call, lease, take_fd(&deferred->holder),
+			      state_names[lease->state]);
 	if (r < 0)
 		sd_bus_reply_method_errno(deferred->call, r, NULL);
 }

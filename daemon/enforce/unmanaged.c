@@ -50,16 +50,13 @@ static int open_process(const struct daemon *daemon, const struct unleased *proc
 {
 	_cleanup_fd_ int fd = process_open(process->pid, process->start_time, process->uid);
 	uid_t uids[3];
-	int ret;
 
 	if (fd < 0 || process_uids(process->pid, uids) < 0 || !process_is_alive(fd))
 		return -ESRCH;
 	for (size_t i = 0; i < ARRAY_SIZE(uids); i++)
 		if (settings_is_exempt(daemon->arbiter->settings, uids[i]))
 			return -EPERM;
-	ret = fd;
-	fd = -1;
-	return ret;
+	return take_fd(&fd);
 }
 
 static void ask(struct daemon *daemon, struct unleased *process, enum enforce_verb verb)

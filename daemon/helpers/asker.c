@@ -127,7 +127,6 @@ static void flush(struct asker *asker)
 			break;
 		pending->sent = true;
 		close_fd(&pending->fd);
-		pending->fd = -1;
 	}
 	asker->full = r == -EAGAIN;
 	if (r < 0 && !asker->full) {

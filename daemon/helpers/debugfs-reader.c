@@ -96,9 +96,7 @@ static int start_script(const struct probe *probe)
 		return r;
 	if (r == 0)
 		run_script(probe, out);
-	r = in;
-	in = -1;
-	return r;
+	return take_fd(&in);
 }
 
 static int open_script(struct probe *probe, char *why, size_t size)

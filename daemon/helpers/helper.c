@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "util/fd.h"
 #include "util/text.h"
 
 int helper_connect(const struct helper *helper, char *why, size_t size)
@@ -89,9 +90,7 @@ int helper_open(struct helper *helper, char *why, size_t size)
 void helper_close(struct helper *helper)
 {
 	helper->io = sd_event_source_disable_unref(helper->io);
-	if (helper->fd >= 0)
-		close(helper->fd);
-	helper->fd = -1;
+	close_fd(&helper->fd);
 }
 
 int helper_await(struct helper *helper, uint64_t usec)

@@ -412,8 +412,7 @@ static int begin_pids(struct hw *hw, struct hw_listing **ret)
 	int r = listing ? open_proc(hw, &proc) : -ENOMEM;
 
 	if (r >= 0)
-		listing->dir = open_directory(proc.fd);
-	proc.fd = -1;
+		listing->dir = open_directory(take_fd(&proc.fd));
 	if (r < 0 || !listing->dir)
 		return r < 0 ? r : -errno;
 	*ret = TAKE_PTR(listing);

@@ -14,6 +14,7 @@
 #include "cap/cap.h"
 #include "sys/liveness/shelf.h"
 #include "sys/state/state-json.h"
+#include "util/fd.h"
 #include "util/grow.h"
 
 /* Clients connect again within a fraction of a second after the start. */
@@ -36,8 +37,7 @@ struct stored_fds {
 static void stored_fds_done(struct stored_fds *stored_fds)
 {
 	for (size_t i = 0; i < stored_fds->n; i++)
-		if (stored_fds->list[i].fd >= 0)
-			close(stored_fds->list[i].fd);
+		close_fd(&stored_fds->list[i].fd);
 	free(stored_fds->list);
 }
 
@@ -246,7 +246,7 @@ static void forget(struct daemon *daemon, const struct stored_fd *stored)
 static int adopt_fd(struct daemon *daemon, struct stored_fd *stored)
 {
 	const struct stored_name *of = &stored->of;
-	int r, fd = stored->fd;
+	int r, fd;
 
 	if (stored->damaged)
 		tell_damaged(daemon, stored);
@@ -254,7 +254,7 @@ static int adopt_fd(struct daemon *daemon, struct stored_fd *stored)
 		forget(daemon, stored);
 		return 0;
 	}
-	stored->fd = -1;
+	fd = take_fd(&stored->fd);
 	r = of->kind == STORED_CAP ? caps_adopt(daemon, of->lease, (pid_t)of->number, fd)
 				   : holders_adopt(daemon->holders, of, fd, stored->shelf);
 	if (r == -EEXIST)

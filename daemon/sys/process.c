@@ -330,9 +330,7 @@ int process_open(pid_t pid, uint64_t start_time, uid_t uid)
 	/* The process of fd was alive after its start time was read. */
 	if (process_start_time(pid) != start_time || of != uid || !process_is_alive(fd))
 		return -ESRCH;
-	r = fd;
-	fd = -1;
-	return r;
+	return take_fd(&fd);
 }
 
 int process_of_pidfd(int fd, pid_t *ret_pid, uid_t *ret_uid)

@@ -11,11 +11,21 @@
 
 #include "util/base.h"
 
-/* For _cleanup_(): closes the file descriptor unless it is negative. */
-static inline void close_fd(const int *fd)
+/* Also for _cleanup_(): closes the file descriptor unless it is negative; then it is -1. */
+static inline void close_fd(int *fd)
 {
 	if (*fd >= 0)
 		close(*fd);
+	*fd = -1;
+}
+
+/* As TAKE_PTR(). */
+static inline int take_fd(int *fd)
+{
+	int taken = *fd;
+
+	*fd = -1;
+	return taken;
 }
 #define _cleanup_fd_ _cleanup_(close_fd)
 

@@ -211,9 +211,8 @@ static int step(struct walk *walk, const char *name, int flags)
 	if (!S_ISDIR(st.st_mode))
 		return open_file(walk, name, flags, &st);
 	close(walk->at);
-	walk->at = fd;
+	walk->at = take_fd(&fd);
 	walk->mode = st.st_mode;
-	fd = -1;
 	return 0;
 }
 
@@ -238,7 +237,7 @@ int trust_open(const char *path, const struct trust *trust, int flags,
 		.trust = trust, .diagnostics = diagnostics, .path = path, .at = -1, .found = -1
 	};
 	char directory[PATH_MAX] = "";
-	int fd, r = 0;
+	int r;
 
 	flags |= O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 	if (path[0] != '/' && !getcwd(directory, sizeof(directory)))
@@ -248,9 +247,5 @@ int trust_open(const char *path, const struct trust *trust, int flags,
 		r = prepend(&walk, directory);
 	if (r >= 0)
 		r = walk_all(&walk, flags);
-	if (r < 0)
-		return r;
-	fd = walk.found;
-	walk.found = -1;
-	return fd;
+	return r < 0 ? r : take_fd(&walk.found);
 }

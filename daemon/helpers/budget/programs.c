@@ -340,7 +340,6 @@ void programs_close(struct programs *programs)
 	close_fd(&programs->budgets);
 	close_fd(&programs->uses);
 	close_fd(&programs->spaces);
-	*programs = PROGRAMS_NONE;
 }
 
 int programs_remove(void)

@@ -81,9 +81,7 @@ struct packet {
 
 static void packet_done(struct packet *packet)
 {
-	if (packet->fd >= 0)
-		close(packet->fd);
-	packet->fd = -1;
+	close_fd(&packet->fd);
 }
 
 /* Returns 1 with a packet for packet_done(); 0 at the end of the connection, which an empty packet is,
@@ -149,9 +147,7 @@ static void drop_client(struct server *server)
 	while (server->n_slots > 0)
 		slot_drop_first(server);
 	server->io = sd_event_source_disable_unref(server->io);
-	if (server->client >= 0)
-		close(server->client);
-	server->client = -1;
+	close_fd(&server->client);
 	server->ended = false;
 }
 
@@ -230,8 +226,7 @@ static int held_add(struct server *server, const char *unit)
 		free(held);
 		return -errno;
 	}
-	if (fd >= 0)
-		close(fd);
+	close_fd(&fd);
 	LIST_INSERT_HEAD(&server->held, held, link);
 	return 0;
 }
@@ -497,7 +492,7 @@ static int carry_out(struct slot *slot, const struct packet *packet, char *why, 
 static bool take_request(struct server *server)
 {
 	char why[ENFORCE_SENTENCE_MAX] = "";
-	struct packet packet;
+	_cleanup_(packet_done) struct packet packet = { .fd = -1 };
 	struct slot *slot;
 	int r;
 
@@ -511,14 +506,12 @@ static bool take_request(struct server *server)
 	touch(server);
 	slot = slot_add(server);
 	if (!slot) {
-		packet_done(&packet);
 		server->ended = true; /* no memory for an answer: hang up instead */
 		return false;
 	}
 	r = carry_out(slot, &packet, why, sizeof(why));
 	if (r <= 0)
 		slot_settle(slot, r, why);
-	packet_done(&packet);
 	return true;
 }
 

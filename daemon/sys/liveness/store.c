@@ -155,7 +155,6 @@ static void stop_barrier(struct store *store)
 {
 	store->passed = sd_event_source_disable_unref(store->passed);
 	close_fd(&store->barrier);
-	store->barrier = -1;
 }
 
 /* Gives up the store. */
@@ -163,7 +162,6 @@ static void lose(struct store *store, int r)
 {
 	store->room = sd_event_source_disable_unref(store->room);
 	close_fd(&store->socket);
-	store->socket = -1;
 	while (!STAILQ_EMPTY(&store->queue))
 		pop(store);
 	stop_barrier(store);
@@ -468,7 +466,6 @@ static int find_manager(struct store *store, int patience_msec, struct diagnosti
 	if (r < 0) {
 		explain(diagnostics, address, r);
 		close_fd(&store->socket);
-		store->socket = -1;
 		return 0;
 	}
 	store->max = read_max();

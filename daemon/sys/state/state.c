@@ -204,8 +204,7 @@ static int open_leases(struct state *state)
 		return -errno;
 
 	close_fd(&state->leases);
-	state->leases = fd;
-	fd = -1;
+	state->leases = take_fd(&fd);
 	return 0;
 }
 
