@@ -64,6 +64,7 @@ static uint64_t bytes_of_answer(const struct arbiter *arbiter, sd_bus_message *m
 	return ANSWER_BYTES;
 }
 
+/* Modulo 2^n, so that it also subtracts. */
 static void add(struct bus_peer *peer, uint64_t bytes, unsigned fds)
 {
 	peer->unread.bytes += bytes;
@@ -72,17 +73,6 @@ static void add(struct bus_peer *peer, uint64_t bytes, unsigned fds)
 	peer->user->unread.fds += fds;
 	peer->bus->unread.bytes += bytes;
 	peer->bus->unread.fds += fds;
-}
-
-static void subtract(struct bus_peer *peer)
-{
-	const struct bus_amount unread = peer->unread;
-
-	peer->unread = (struct bus_amount){ 0 };
-	peer->user->unread.bytes -= unread.bytes;
-	peer->user->unread.fds -= unread.fds;
-	peer->bus->unread.bytes -= unread.bytes;
-	peer->bus->unread.fds -= unread.fds;
 }
 
 static bool exceeds(const struct bus *bus, const struct bus_user *user)
@@ -134,8 +124,8 @@ static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *)
 	struct bus *bus = peer->bus;
 
 	peer->question = sd_bus_slot_unref(peer->question);
-	subtract(peer);
-	add(peer, unread.bytes + later.bytes, unread.fds + later.fds);
+	add(peer, unread.bytes + later.bytes - peer->unread.bytes,
+	    unread.fds + later.fds - peer->unread.fds);
 	user->n_questions--;
 	bus->changed = true;
 	if (user->n_questions > 0)
@@ -245,7 +235,7 @@ void bus_unread_forget(struct bus_peer *peer)
 		peer->user->n_questions--;
 	peer->question = sd_bus_slot_unref(peer->question);
 	if (peer->user)
-		subtract(peer);
+		add(peer, -peer->unread.bytes, -peer->unread.fds);
 }
 
 int bus_unread_start(struct bus *bus)

@@ -5,30 +5,21 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "util/clock.h"
 #include "util/fd.h"
 #include "util/number.h"
 
 #define BYTES_MAX (4U << 20)
-#define LOOKUP_SECONDS 2
+#define LOOKUP_USEC 2000000U
 
 struct lookup {
 	struct names *names;
 	char last[256]; /* the ranges of an owner often follow each other */
 	uid_t uid;
 	bool known;
-	struct timespec until;
+	uint64_t until_usec;
 };
-
-static bool is_over(const struct timespec *until)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec > until->tv_sec ||
-	       (now.tv_sec == until->tv_sec && now.tv_nsec >= until->tv_nsec);
-}
 
 /* A number is a uid, as for newuidmap(1). */
 static bool find_owner(void *userdata, const char *name, uid_t *ret)
@@ -44,7 +35,7 @@ static bool find_owner(void *userdata, const char *name, uid_t *ret)
 		return false;
 	if (strcmp(name, lookup->last) != 0) {
 		strcpy(lookup->last, name);
-		lookup->known = !is_over(&lookup->until) &&
+		lookup->known = clock_usec(CLOCK_MONOTONIC) < lookup->until_usec &&
 				names_find(lookup->names, name, false, &lookup->uid);
 	}
 	*ret = lookup->uid;
@@ -67,8 +58,7 @@ int subuid_load(struct subuids *ret, struct names *names, struct diagnostics *di
 		n = -EFBIG;
 	if (n >= 0) {
 		text[n] = '\0';
-		clock_gettime(CLOCK_MONOTONIC, &lookup.until);
-		lookup.until.tv_sec += LOOKUP_SECONDS;
+		lookup.until_usec = clock_usec(CLOCK_MONOTONIC) + LOOKUP_USEC;
 		r = subuids_parse(text, find_owner, &lookup, ret);
 	} else {
 		r = (int)n;

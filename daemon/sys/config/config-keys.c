@@ -225,10 +225,7 @@ static void set_bytes_or_percent(const struct ini_place *place, const struct con
 static void set_bytes(const struct ini_place *place, const struct config_key *key,
 		      const char *value, void *field)
 {
-	uint64_t n;
-
-	if (ini_bytes(place, key->name, value, &n) >= 0)
-		*(uint64_t *)field = n;
+	ini_bytes(place, key->name, value, field);
 }
 
 /* The bounds of the key are in KiB. */

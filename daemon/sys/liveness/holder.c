@@ -183,8 +183,7 @@ static void write_name(char name[static STORE_NAME_MAX], const struct holder_ent
 	enum stored_kind bound = entry->delegated ? STORED_DELEGATED : STORED_BOUND;
 
 	stored_name_write(&(struct stored_name){ entry->lease, entry->pid ? bound : STORED_END,
-						 entry->pid ? (uint64_t)entry->pid
-							    : entry->inode },
+						 entry->pid ? (uint64_t)entry->pid : entry->inode },
 			  name);
 }
 
@@ -282,13 +281,20 @@ static void holder_entry_free(struct holder_entry *holder_entry)
 
 DEFINE_CLEANUP(struct holder_entry *, holder_entry_free)
 
+/* pid 0: the end of a holder with this inode. */
+static struct holder_entry *find_entry(const struct holders *holders, uint64_t lease, pid_t pid,
+				       uint64_t inode)
+{
+	struct holder_entry *entry = first_in_bucket(holders, lease);
+
+	while (entry && (entry->lease != lease || entry->pid != pid || entry->inode != inode))
+		entry = LIST_NEXT(entry, link);
+	return entry;
+}
+
 static struct holder_entry *find_process(const struct holders *holders, uint64_t lease, pid_t pid)
 {
-	struct holder_entry *holder_entry = first_in_bucket(holders, lease);
-
-	while (holder_entry && (holder_entry->lease != lease || holder_entry->pid != pid))
-		holder_entry = LIST_NEXT(holder_entry, link);
-	return holder_entry;
+	return find_entry(holders, lease, pid, 0);
 }
 
 /* ---- the store ----------------------------------------------------------------------- */
@@ -743,15 +749,6 @@ void holders_unbind(struct holders *holders, uint64_t lease, pid_t pid)
 		holder_entry_end(holder_entry);
 }
 
-static struct holder_entry *find_end(const struct holders *holders, uint64_t lease, uint64_t inode)
-{
-	struct holder_entry *entry = first_in_bucket(holders, lease);
-
-	while (entry && (entry->lease != lease || entry->pid != 0 || entry->inode != inode))
-		entry = LIST_NEXT(entry, link);
-	return entry;
-}
-
 /* The daemon may have been killed when the service manager had a shelf and the entries on it. */
 static int adopt_again(struct holders *holders, const struct holder_entry *before,
 		       const struct shelf *shelf)
@@ -774,8 +771,7 @@ int holders_adopt(struct holders *holders, const struct stored_name *name, int f
 	if (pid ? !is_pidfd_of(fd, pid) : !is_end_of_pair(fd))
 		r = -EINVAL;
 	else
-		holder_entry = pid ? find_process(holders, name->lease, pid)
-				   : find_end(holders, name->lease, inode_of(fd));
+		holder_entry = find_entry(holders, name->lease, pid, pid ? 0 : inode_of(fd));
 	if (holder_entry)
 		r = adopt_again(holders, holder_entry, shelf);
 	if (r < 0) {

@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/vfs.h>
-#include <time.h>
 
 #include "sys/state/state-file.h"
 #include "util/base.h"
+#include "util/clock.h"
 #include "util/fd.h"
 
 #define NEXT_ID "next-id"
@@ -23,10 +23,7 @@
  * unless it made more than 2^10 leases a second all the time. */
 static uint64_t id_from_clock(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return ((uint64_t)now.tv_sec << 10) + 1;
+	return (clock_usec(CLOCK_BOOTTIME) / 1000000 << 10) + 1;
 }
 
 /* -ENOENT; -EINVAL if the file is damaged. */
