@@ -223,63 +223,52 @@ static struct tenant *add_tenant(struct settings *settings, const struct ini_pla
 	return tenant;
 }
 
-static struct ini_place place_of(struct config *config, const struct tenant *tenant)
+/* Adds an error, or a warning, about a tenant. */
+static void tell(struct config *config, const struct tenant *tenant, bool error, const char *format,
+		 ...) PRINTF_LIKE(4, 5);
+
+static void tell(struct config *config, const struct tenant *tenant, bool error, const char *format,
+		 ...)
 {
-	return (struct ini_place){
-		.file = tenant->file,
-		.line = tenant->line,
-		.diagnostics = config->diagnostics,
-		.errors = &config->errors,
-	};
-}
-
-static void check_tenant(struct config *config, struct tenant *tenant)
-{
-	struct ini_place place = place_of(config, tenant);
-
-	if (tenant->none && tenant->max_leases.kind == LIMIT_COUNT && tenant->max_leases.value > 0)
-		ini_bad(&place,
-			"[tenant %s]: class = none allows no lease, and max-leases = %llu does: leave "
-			"out one of them",
-			tenant->name, (unsigned long long)tenant->max_leases.value);
-	if (tenant->max_duration_usec > 0 &&
-	    tenant->default_duration_usec > tenant->max_duration_usec)
-		ini_bad(&place,
-			"[tenant %s]: default-duration, %llu s, is above max-duration, %llu s",
-			tenant->name, (unsigned long long)tenant->default_duration_usec / 1000000,
-			(unsigned long long)tenant->max_duration_usec / 1000000);
-	if (tenant->none)
-		tenant->max_leases = (struct limit){ LIMIT_COUNT, 0 };
-	if (!tenant->has_match && !is_everybody(tenant->name))
-		ini_bad(&place,
-			"[tenant %s] matches no user: it needs a valid match-user or match-group; "
-			"the other match keys only narrow them",
-			tenant->name);
-	if (tenant->alone && tenant->class != CLASS_REALTIME)
-		ini_bad(&place,
-			"[tenant %s]: alone = yes needs class = realtime: it keeps other leases "
-			"out of the shader engines of realtime leases",
-			tenant->name);
-	if (tenant->exclusive != EXCLUSIVE_NO && tenant->class != CLASS_REALTIME)
-		ini_bad(&place,
-			"[tenant %s]: exclusive = %s needs class = realtime: only realtime leases "
-			"pause the adaptable leases on their GPUs",
-			tenant->name, exclusive_names[tenant->exclusive]);
-}
-
-static void warn_tenant(struct config *config, const struct tenant *tenant, const char *format, ...)
-	PRINTF_LIKE(3, 4);
-
-static void warn_tenant(struct config *config, const struct tenant *tenant, const char *format, ...)
-{
-	char text[512];
+	char text[1024];
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	diagnostics_add(config->diagnostics, false, "%s:%u: [tenant %s]: %s", tenant->file,
+	diagnostics_add(config->diagnostics, error, "%s:%u: [tenant %s]: %s", tenant->file,
 			tenant->line, tenant->name, text);
+	config->errors += error;
+}
+
+static void check_tenant(struct config *config, struct tenant *tenant)
+{
+	if (tenant->none && tenant->max_leases.kind == LIMIT_COUNT && tenant->max_leases.value > 0)
+		tell(config, tenant, true,
+		     "class = none allows no lease, and max-leases = %llu does: leave out one of "
+		     "them",
+		     (unsigned long long)tenant->max_leases.value);
+	if (tenant->max_duration_usec > 0 &&
+	    tenant->default_duration_usec > tenant->max_duration_usec)
+		tell(config, tenant, true,
+		     "default-duration, %llu s, is above max-duration, %llu s",
+		     (unsigned long long)tenant->default_duration_usec / 1000000,
+		     (unsigned long long)tenant->max_duration_usec / 1000000);
+	if (tenant->none)
+		tenant->max_leases = (struct limit){ LIMIT_COUNT, 0 };
+	if (!tenant->has_match && !is_everybody(tenant->name))
+		tell(config, tenant, true,
+		     "it matches no user: it needs a valid match-user or match-group; the other "
+		     "match keys only narrow them");
+	if (tenant->alone && tenant->class != CLASS_REALTIME)
+		tell(config, tenant, true,
+		     "alone = yes needs class = realtime: it keeps other leases out of the shader "
+		     "engines of realtime leases");
+	if (tenant->exclusive != EXCLUSIVE_NO && tenant->class != CLASS_REALTIME)
+		tell(config, tenant, true,
+		     "exclusive = %s needs class = realtime: only realtime leases pause the "
+		     "adaptable leases on their GPUs",
+		     exclusive_names[tenant->exclusive]);
 }
 
 static bool has_all(const struct id_list *list, const struct id_list *part)
@@ -315,17 +304,16 @@ static void check_effect(struct config *config, size_t i)
 	const struct tenant *tenants = config->settings->tenants, *tenant = &tenants[i];
 
 	if (tenant->max_queues.kind == LIMIT_COUNT && tenant->max_queues.value == 1)
-		warn_tenant(config, tenant,
-			    "max-queues = 1 is too small for HIP, which needs 2 for each process");
+		tell(config, tenant, false,
+		     "max-queues = 1 is too small for HIP, which needs 2 for each process");
 	for (size_t k = 0; k < i && tenant->users.n + tenant->groups.n > 0; k++) {
 		if (tenant->open || !covers(&tenants[k], tenant))
 			continue;
-		warn_tenant(
-			config, tenant,
-			"no request belongs to it: its users match [tenant %s] before it, and "
-			"--tenant=%s is for them only with open = yes here; or move it up, or narrow "
-			"the match of the other one",
-			tenants[k].name, tenant->name);
+		tell(config, tenant, false,
+		     "no request belongs to it: its users match [tenant %s] before it, and "
+		     "--tenant=%s is for them only with open = yes here; or move it up, or narrow "
+		     "the match of the other one",
+		     tenants[k].name, tenant->name);
 		return;
 	}
 }
@@ -377,11 +365,10 @@ static void check_undone(struct config *config, size_t i)
 			    (other->kind != LIMIT_NONE &&
 			     (other->kind != has->kind || other->value <= has->value)))
 				continue;
-			warn_tenant(config, own,
-				    "%s does not bind its users: they %s [tenant %s], which allows "
-				    "more%s",
-				    tenant_limits[j].key, way, tenants[k].name,
-				    other->kind == LIMIT_NONE ? ", without a limit" : "");
+			tell(config, own, false,
+			     "%s does not bind its users: they %s [tenant %s], which allows more%s",
+			     tenant_limits[j].key, way, tenants[k].name,
+			     other->kind == LIMIT_NONE ? ", without a limit" : "");
 			return;
 		}
 	}
@@ -407,19 +394,18 @@ static uint64_t reserved_percent(const struct settings *settings, const char *gp
 static void check_holdable(struct config *config, const struct tenant *tenant, const char *what,
 			   const struct limit *floor, const struct limit *most)
 {
-	struct ini_place place = place_of(config, tenant);
 	const char *unit = floor->kind == LIMIT_PERCENT ? "%" : "";
 	size_t users = tenant->users.n;
 
 	if (floor->kind == LIMIT_NONE || floor->kind != most->kind || tenant->groups.n > 0 ||
 	    users == 0 || floor->value <= most->value * users)
 		return;
-	ini_bad(&place,
-		"[tenant %s]: reserved-%s = %llu%s, but with max-%s = %llu%s its %zu user%s can hold "
-		"%llu%s at most: lower reserved-%s or raise max-%s",
-		tenant->name, what, (unsigned long long)floor->value, unit, what,
-		(unsigned long long)most->value, unit, users, users == 1 ? "" : "s",
-		(unsigned long long)(most->value * users), unit, what, what);
+	tell(config, tenant, true,
+	     "reserved-%s = %llu%s, but with max-%s = %llu%s its %zu user%s can hold %llu%s at most: "
+	     "lower reserved-%s or raise max-%s",
+	     what, (unsigned long long)floor->value, unit, what, (unsigned long long)most->value,
+	     unit, users, users == 1 ? "" : "s", (unsigned long long)(most->value * users), unit,
+	     what, what);
 }
 
 static void check_floor(struct config *config, const struct tenant *tenant)
@@ -429,17 +415,14 @@ static void check_floor(struct config *config, const struct tenant *tenant)
 	const struct limit processes = { tenant->reserved_processes ? LIMIT_COUNT : LIMIT_NONE,
 					 tenant->reserved_processes };
 	uint64_t sum = reserved_percent(config->settings, tenant->reserved_gpu);
-	struct ini_place place = place_of(config, tenant);
 
 	if (tenant->reserved_gpu && !tenant_has_floor(tenant))
-		ini_bad(&place,
-			"[tenant %s]: reserved-gpu reserves nothing: add reserved-cus, "
-			"reserved-shader-engines, reserved-queues or reserved-processes",
-			tenant->name);
+		tell(config, tenant, true,
+		     "reserved-gpu reserves nothing: add reserved-cus, reserved-shader-engines, "
+		     "reserved-queues or reserved-processes");
 	if (tenant->reserved_cus.kind == LIMIT_PERCENT && sum > 100)
-		ini_bad(&place,
-			"[tenant %s]: reserved-cus of all tenants adds up to %llu%% of a GPU",
-			tenant->name, (unsigned long long)sum);
+		tell(config, tenant, true, "reserved-cus of all tenants adds up to %llu%% of a GPU",
+		     (unsigned long long)sum);
 	check_holdable(config, tenant, "cus", &tenant->reserved_cus, &tenant->max_cus);
 	check_holdable(config, tenant, "queues", &queues, &tenant->max_queues);
 	check_holdable(config, tenant, "processes", &processes, &tenant->max_processes);

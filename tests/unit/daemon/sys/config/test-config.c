@@ -467,7 +467,7 @@ TEST(invalid_section_is_refused)
 		{ "tenant a b", "invalid tenant name" },
 		{ "tenant **", "invalid tenant name: use letters" },
 		{ "tenant nobody",
-		  "[tenant nobody] matches no user: it needs a valid match-user or match-group" },
+		  "[tenant nobody]: it matches no user: it needs a valid match-user or match-group" },
 	};
 	char text[128];
 
