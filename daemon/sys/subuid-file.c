@@ -46,22 +46,16 @@ int subuid_load(struct subuids *ret, struct names *names, struct diagnostics *di
 {
 	const char *path = getenv("GPUARB_SUBUID") ?: "/etc/subuid";
 	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	_cleanup_(freep) char *text = malloc(BYTES_MAX + 1);
+	_cleanup_(freep) char *text = NULL;
 	struct lookup lookup = { .names = names, .last = "" };
-	ssize_t n;
-	int r;
+	size_t n;
+	int r = fd < 0 ? -errno : read_whole(fd, BYTES_MAX, &text, &n);
 
-	if (fd < 0 && errno == ENOENT)
+	if (r == -ENOENT)
 		return 0;
-	n = fd < 0 ? -errno : !text ? -ENOMEM : read_to_end(fd, text, BYTES_MAX + 1);
-	if (n > (ssize_t)BYTES_MAX)
-		n = -EFBIG;
-	if (n >= 0) {
-		text[n] = '\0';
+	if (r >= 0) {
 		lookup.until_usec = clock_usec(CLOCK_MONOTONIC) + LOOKUP_USEC;
 		r = subuids_parse(text, find_owner, &lookup, ret);
-	} else {
-		r = (int)n;
 	}
 	if (r < 0)
 		diagnostics_add(diagnostics, false,

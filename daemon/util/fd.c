@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -34,6 +35,28 @@ ssize_t read_to_end(int fd, char *buf, size_t size)
 		length += (size_t)n;
 	}
 	return (ssize_t)length;
+}
+
+int read_whole(int fd, size_t max, char **ret, size_t *ret_size)
+{
+	_cleanup_(freep) char *text = NULL;
+	struct stat st;
+	ssize_t n;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) && !is_dev_null(&st))
+		return S_ISDIR(st.st_mode) ? -EISDIR : -EBADF;
+	text = malloc(max + 2);
+	if (!text)
+		return -ENOMEM;
+	n = read_to_end(fd, text, max + 1); /* it may have grown */
+	if (n < 0 || (size_t)n > max)
+		return n < 0 ? (int)n : -EFBIG;
+	text[n] = '\0';
+	*ret = TAKE_PTR(text);
+	*ret_size = (size_t)n;
+	return 0;
 }
 
 int read_text_at(int dir, const char *name, char *buf, size_t size)

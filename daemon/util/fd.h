@@ -44,6 +44,10 @@ DIR *open_directory(int fd);
 /* Reads up to size bytes, fewer only at the end of the file. Returns how many, or -errno. */
 ssize_t read_to_end(int fd, char *buf, size_t size);
 
+/* Reads a regular file of up to max bytes, or /dev/null as an empty one, and adds a NUL; *ret is for free(). -EFBIG;
+ * -EISDIR; -EBADF: neither; -ENOMEM, or what read(2) says. */
+int read_whole(int fd, size_t max, char **ret, size_t *ret_size);
+
 /* Reads the beginning of a file, up to size - 1 bytes, as a string. dir: as of openat(2). */
 int read_text_at(int dir, const char *name, char *buf, size_t size);
 

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "util/fd.h"
@@ -67,34 +66,6 @@ static int refuse_file(const char *path, const char *why, struct diagnostics *di
 	return -EINVAL;
 }
 
-static int out_of_memory(struct diagnostics *diagnostics, const char *path)
-{
-	refuse_file(path, "out of memory", diagnostics);
-	return -ENOMEM;
-}
-
-static int read_all(int fd, const char *path, char **ret, size_t *ret_size,
-		    struct diagnostics *diagnostics)
-{
-	_cleanup_(freep) char *text = malloc(FILE_BYTES + 2);
-	ssize_t size;
-
-	if (!text)
-		return out_of_memory(diagnostics, path);
-
-	/* Read one byte more than is allowed: the file can grow while it is read. */
-	size = read_to_end(fd, text, FILE_BYTES + 1);
-	if (size < 0)
-		return refuse_file(path, strerror((int)-size), diagnostics);
-	if (size > (ssize_t)FILE_BYTES)
-		return refuse_file(path, "larger than 1 MiB", diagnostics);
-
-	text[size] = '\0';
-	*ret = TAKE_PTR(text);
-	*ret_size = (size_t)size;
-	return 0;
-}
-
 static int open_file(const char *path, const struct trust *trust, struct diagnostics *diagnostics)
 {
 	int fd;
@@ -108,29 +79,23 @@ static int open_file(const char *path, const struct trust *trust, struct diagnos
 	return errno == ENOENT ? -ENOENT : refuse_file(path, strerror(errno), diagnostics);
 }
 
-/* Loads a regular file of up to FILE_BYTES, or /dev/null as an empty one; the text gets a NUL at
- * its end and may contain others. trust NULL: the file may belong to any user. -ENOENT without
- * diagnostic; with one -EINVAL or -ENOMEM. */
+/* Loads a file as read_whole() does; the text may contain NULs. trust NULL: the file may belong to any user.
+ * -ENOENT without diagnostic; with one -EINVAL or -ENOMEM. */
 static int load_file(const char *path, const struct trust *trust, char **ret, size_t *ret_size,
 		     struct diagnostics *diagnostics)
 {
 	_cleanup_fd_ int fd = open_file(path, trust, diagnostics);
-	struct stat st;
+	int r = fd < 0 ? fd : read_whole(fd, FILE_BYTES, ret, ret_size);
 
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) < 0)
-		return refuse_file(path, strerror(errno), diagnostics);
-	if (!is_dev_null(&st)) {
-		if (!S_ISREG(st.st_mode))
-			return refuse_file(path,
-					   S_ISDIR(st.st_mode) ? "a directory, not a file"
-							       : "not a regular file",
-					   diagnostics);
-		if (st.st_size > (off_t)FILE_BYTES)
-			return refuse_file(path, "larger than 1 MiB", diagnostics);
-	}
-	return read_all(fd, path, ret, ret_size, diagnostics);
+	if (fd < 0 || r >= 0)
+		return r;
+	refuse_file(path,
+		    r == -EFBIG    ? "larger than 1 MiB"
+		    : r == -EISDIR ? "a directory, not a file"
+		    : r == -EBADF  ? "not a regular file"
+				   : strerror(-r),
+		    diagnostics);
+	return r == -ENOMEM ? r : -EINVAL;
 }
 
 /* ---- lines and libinih --------------------------------------------------------------- */

@@ -375,7 +375,7 @@ static int load(const char *path, const struct trust *trust, struct gpu_info *in
 		return refuse(why, size, fd, "%s", diagnostics.list[0].text);
 	if (fd < 0)
 		return fd;
-	r = state_file_read_open(fd, &text, &length);
+	r = read_whole(fd, STATE_FILE_MAX, &text, &length);
 	if (r < 0)
 		return refuse(why, size, r, "cannot be read, or is larger than 1 MiB");
 	return parse(text, length, info, why, size);

@@ -4,9 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "util/fd.h"
@@ -16,8 +14,6 @@
  * kernel that the leases are about. They only have to survive the end of this process at any moment,
  * and for that a rename is enough.
  */
-
-#define FILE_MAX (1024U * 1024U)
 
 static int write_all(int fd, const char *text)
 {
@@ -60,32 +56,12 @@ int state_file_remove(int directory, const char *name)
 	return unlinkat(directory, name, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-int state_file_read_open(int fd, char **ret, size_t *ret_length)
-{
-	_cleanup_(freep) char *text = NULL;
-	struct stat st;
-	ssize_t n;
-
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > (off_t)FILE_MAX)
-		return -EINVAL;
-	text = malloc((size_t)st.st_size + 1);
-	if (!text)
-		return -ENOMEM;
-	n = read_to_end(fd, text, (size_t)st.st_size);
-	if (n != st.st_size)
-		return n < 0 ? (int)n : -EINVAL; /* the file became shorter since fstat() */
-	text[n] = '\0';
-	*ret = TAKE_PTR(text);
-	*ret_length = (size_t)n;
-	return 0;
-}
-
 int state_file_read(int directory, const char *name, char **ret, size_t *ret_length)
 {
 	/* O_NONBLOCK: opening a FIFO must not wait for its other end. */
 	_cleanup_fd_ int fd = openat(directory, name,
 				     O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	int r = fd < 0 ? -errno : state_file_read_open(fd, ret, ret_length);
+	int r = fd < 0 ? -errno : read_whole(fd, STATE_FILE_MAX, ret, ret_length);
 
 	if (r == 0 || r == -ENOENT || r == -ENOMEM || r == -EMFILE || r == -ENFILE)
 		return r;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define STATE_FILE_MAX (1024U * 1024U)
 #define STATE_FILE_NEW \
 	".new" /* the name of a file while it is written; a crash may leave it behind */
 
@@ -18,6 +19,3 @@ int state_file_remove(int directory, const char *name); /* 0 also if there is no
 /* Reads a regular file of up to 1 MiB and adds a NUL. -ENOENT; -ENOMEM, -EMFILE and -ENFILE, after
  * which it can be read later; -EINVAL for anything else. */
 int state_file_read(int directory, const char *name, char **ret, size_t *ret_length);
-
-/* The same for an open file. */
-int state_file_read_open(int fd, char **ret, size_t *ret_length);
