@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # check-run.sh SOURCE: tests/run and tests/setup print their help, refuse what they do not know before they install or
-# build anything; and tests/run does not run beside another one.
+# build anything; and tests/run does not run beside another one, and leaves no meson behind where it is killed.
 set -u
+# shellcheck source=tests/rigs/await.sh
+. "$1/tests/rigs/await.sh"
 
 dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
+stays=
+trap 'kill $stays 2>/dev/null; rm -rf "$dir"' EXIT
 mkdir "$dir/tests" "$dir/build"
 cp "$1/tests/run" "$dir/tests"
 # Whatever goes on from here fails.
@@ -50,6 +53,37 @@ exec 9>&-
 prints 3 'it went on' arbiter
 touch -d '+1 hour' "$dir/tests/setup"
 prints 1 'the time of ./tests/setup is in the future' arbiter
+
+# A meson whose tests all pass, or one of which fails; or that runs until it is ended.
+mkdir "$dir/bin"
+cp "$1/tests/strict.ini" "$dir/tests"
+cp "$1/meson.build" "$1/meson_options.txt" "$dir"
+printf '#!/bin/sh\n' | tee "$dir/tests/setup" >"$dir/bin/ninja"
+cat >"$dir/bin/meson" <<-'SH'
+	#!/bin/sh
+	counts='Unexpected Pass: 0\nSkipped: 0\nTimeout: 0\n'
+	case $1:$MESON in
+	setup:*) mkdir -p build/strict && touch build/strict/build.ninja ;;
+	test:passes) printf "Ok: 2\nFail: 0\n$counts" ;;
+	test:fails) printf " 2/2 unit / arbiter FAIL 1 s\nOk: 1\nFail: 1\n$counts"; exit 1 ;;
+	test:stays) printf "meson $$\nruns\n"; exec sleep infinity ;;
+	esac
+SH
+chmod +x "$dir/bin/"*
+export PATH=$dir/bin:$PATH
+MESON=passes prints 0 '2 passed, 0 failed'
+MESON=passes prints 0 '3 of 3 runs passed' --repeat=3
+MESON=fails prints 1 'tests/run arbiter'
+MESON=fails prints 1 '0 of 2 runs passed' --repeat=2
+exec {out}< <(MESON=stays GPUARB_SEED=1 exec "$dir/tests/run" 2>&1)
+running=$!
+await_line "$out" 'meson *'
+# shellcheck disable=SC2154 # await_line sets it
+stays=${line#meson }
+kill -KILL "$running"
+await_so 'meson ends with tests/run' test ! -e "/proc/$stays"
+stays=
+
 script=$1/tests/setup
 prints 0 'tests/setup demo' --help
 prints 2 'tests/setup demo' bse
