@@ -156,17 +156,6 @@ struct machine *machine_free(struct machine *m)
 	return NULL;
 }
 
-/* A broken promise: nothing that follows would mean anything. */
-static void check_promises(const struct machine *m)
-{
-	char why[256];
-
-	if (ledger_check(m->arbiter, why, sizeof(why)))
-		return;
-	fprintf(stderr, "%s\n", why);
-	abort();
-}
-
 void machine_refresh(const struct machine *m, struct grant *grant)
 {
 	grant->effective = ledger_find(m->arbiter, grant->id)->partitions[0].effective;
@@ -189,7 +178,7 @@ bool machine_take(struct machine *m, const struct policy *policy, const struct j
 	if (!policy->take(m, job, ret))
 		return false;
 	if (policy->arbiter)
-		check_promises(m);
+		check_promises(m->arbiter);
 	return true;
 }
 

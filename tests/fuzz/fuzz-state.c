@@ -15,16 +15,6 @@
 #include "scratch.h"
 #include "util/text.h"
 
-static void check(const struct arbiter *arbiter)
-{
-	char why[256];
-
-	if (ledger_check(arbiter, why, sizeof(why)))
-		return;
-	fprintf(stderr, "%s\n", why);
-	abort();
-}
-
 /* What was read is written so that it is read again. */
 static void write_again(const struct arbiter *arbiter, const struct lease *lease)
 {
@@ -58,7 +48,7 @@ static void adopt(struct arbiter *arbiter, const char *text, size_t size)
 		arbiter_add_holder(arbiter, saved.lease->id);
 		write_again(arbiter, saved.lease);
 	}
-	check(arbiter);
+	check_promises(arbiter);
 }
 
 /* Leases, one in each line: the second may contradict the first. The ledger then serves as any other. */
@@ -77,11 +67,11 @@ FUZZ(lease)
 		text += length + 1;
 	}
 	arbiter_adopted(play.arbiter, play.now);
-	check(play.arbiter);
+	check_promises(play.arbiter);
 	play_drain(&play);
 	for (unsigned i = 0; i < 4; i++) {
 		play_step(&play);
-		play_promises(&play);
+		check_promises(play.arbiter);
 	}
 	play_end(&play);
 }
@@ -101,7 +91,7 @@ FUZZ(drained)
 	CHECK(state_open(scratch.path, NULL, &state, &diagnostics) == 0);
 	CHECK(state_first_id(state) > 0);
 	state_load_drained(state, play.arbiter, &diagnostics);
-	check(play.arbiter);
+	check_promises(play.arbiter);
 	for (size_t i = 0; i < diagnostics.n; i++)
 		CHECK(text_printable(diagnostics.list[i].text));
 	diagnostics_done(&diagnostics);

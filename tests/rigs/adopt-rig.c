@@ -40,7 +40,6 @@ int adopt_saved(struct arbiter *arbiter, struct lease *lease, const char *lost, 
 		size_t size)
 {
 	size_t n = arbiter->n_leases;
-	char broken[256];
 	int r;
 
 	why[0] = '\0';
@@ -55,10 +54,7 @@ int adopt_saved(struct arbiter *arbiter, struct lease *lease, const char *lost, 
 		      arbiter_bind(arbiter, lease->id, ADOPTED_PID, false) == 0);
 	}
 	arbiter_adopted(arbiter, ADOPTED_USEC);
-	if (!ledger_check(arbiter, broken, sizeof(broken))) {
-		fprintf(stderr, "%s\n", broken);
-		abort();
-	}
+	check_promises(arbiter);
 	return r;
 }
 

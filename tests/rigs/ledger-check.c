@@ -490,3 +490,13 @@ bool ledger_check(const struct arbiter *arbiter, char *buf, size_t size)
 				return false;
 	return true;
 }
+
+void check_promises(const struct arbiter *arbiter)
+{
+	char why[256];
+
+	if (ledger_check(arbiter, why, sizeof(why)))
+		return;
+	fprintf(stderr, "%s\n", why);
+	abort();
+}

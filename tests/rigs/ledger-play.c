@@ -35,16 +35,6 @@ struct play play_new(unsigned seed)
 	return play;
 }
 
-void play_promises(const struct play *play)
-{
-	char why[256];
-
-	if (ledger_check(play->arbiter, why, sizeof(why)))
-		return;
-	fprintf(stderr, "%s\n", why);
-	abort();
-}
-
 void play_drain(const struct play *play)
 {
 	struct lease *lease;
@@ -165,7 +155,7 @@ static void play_grant(struct play *play)
 
 	while (arbiter_plan_next(play->arbiter, &next) == 1) {
 		arbiter_commit(play->arbiter, next);
-		play_promises(play);
+		check_promises(play->arbiter);
 	}
 }
 
@@ -181,7 +171,7 @@ static void play_settle(struct play *play)
 	while (arbiter_plan_growth(play->arbiter, play->now, &lease) > 0) {
 		arbiter_commit(play->arbiter, lease);
 		arbiter_lend(play->arbiter, play->now);
-		play_promises(play);
+		check_promises(play->arbiter);
 	}
 }
 
@@ -218,7 +208,7 @@ void play_end(struct play *play)
 		play_drain(play);
 	}
 	arbiter_lend(play->arbiter, play->now);
-	play_promises(play);
+	check_promises(play->arbiter);
 	for (size_t i = 0; i < play->arbiter->n_gpus; i++) {
 		const struct gpu *gpu = &play->arbiter->gpus[i];
 

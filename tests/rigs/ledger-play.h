@@ -3,6 +3,7 @@
 
 /* Random operations on an arbiter with four GPUs of different makes. */
 
+#include "ledger-check.h"
 #include "ledger-rig.h"
 
 #define PLAY_GPUS 4U
@@ -18,8 +19,6 @@ unsigned play_below(struct play *play, unsigned n);
 bool play_chance(struct play *play, unsigned percent);
 
 struct play play_new(unsigned seed);
-
-void play_promises(const struct play *play);
 
 void play_drain(const struct play *play);
 

@@ -55,7 +55,6 @@ struct lease *reserve(struct arbiter *arbiter, uid_t uid, const struct request *
 {
 	struct caller caller = caller_of(uid);
 	struct lease *lease = NULL;
-	char why[256];
 
 	result_done(result);
 	if (arbiter_plan(arbiter, &caller, request, &lease, result) < 0) {
@@ -64,10 +63,7 @@ struct lease *reserve(struct arbiter *arbiter, uid_t uid, const struct request *
 	}
 	lease = arbiter_commit(arbiter, lease);
 	arbiter_add_holder(arbiter, lease->id);
-	if (!ledger_check(arbiter, why, sizeof(why))) {
-		fprintf(stderr, "%s\n", why);
-		CHECK(false);
-	}
+	check_promises(arbiter);
 	return lease;
 }
 

@@ -4,16 +4,6 @@
 #include "check-cond.h"
 #include "ledger-check.h"
 
-static bool is_sound(const struct arbiter *arbiter)
-{
-	char why[256];
-
-	if (ledger_check(arbiter, why, sizeof(why)))
-		return true;
-	fprintf(stderr, "%s\n", why);
-	return false;
-}
-
 void commit_all(struct lending *l, struct move_set *set)
 {
 	for (size_t i = 0; i < set->n_first; i++)
@@ -34,7 +24,7 @@ void settle(struct lending *l)
 		if (arbiter_plan_growth(l->s.arbiter, l->now, &lease) > 0)
 			arbiter_commit(l->s.arbiter, lease);
 	} while (l->s.arbiter->touched);
-	CHECK(is_sound(l->s.arbiter));
+	check_promises(l->s.arbiter);
 }
 
 void pass(struct lending *l, uint64_t usec)

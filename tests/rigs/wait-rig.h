@@ -3,9 +3,8 @@
 
 /* Scenes in which leases wait. */
 
+#include "ledger-check.h"
 #include "scene.h"
-
-void check_promises(const struct scene *s);
 
 /* Reserves with one holder, waiting at most a second. */
 struct lease *ask(struct scene *s, uid_t uid, struct request request);

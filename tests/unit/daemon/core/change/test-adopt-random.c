@@ -19,7 +19,7 @@ static struct play played(unsigned seed)
 
 	for (unsigned i = 20 + play_below(&play, 150); i > 0; i--)
 		play_step(&play);
-	play_promises(&play);
+	check_promises(play.arbiter);
 	return play;
 }
 
@@ -115,7 +115,7 @@ TEST(random_ledger_is_equal_after_a_restart)
 		play_drain(&new);
 		for (unsigned i = 0; i < 20; i++) {
 			play_step(&new);
-			play_promises(&new);
+			check_promises(new.arbiter);
 		}
 		play_end(&old);
 		play_end(&new);
@@ -239,7 +239,7 @@ TEST(invariants_hold_after_adopting_corrupted_leases)
 		play_drain(&new);
 		for (unsigned i = 0; i < 20; i++) {
 			play_step(&new);
-			play_promises(&new);
+			check_promises(new.arbiter);
 		}
 		play_end(&old);
 		play_end(&new);

@@ -9,13 +9,8 @@
 /* Reviews, and checks the invariants. */
 static void review(struct scene *s)
 {
-	char why[256];
-
 	arbiter_review(s->arbiter);
-	if (ledger_check(s->arbiter, why, sizeof(why)))
-		return;
-	fprintf(stderr, "%s\n", why);
-	abort();
+	check_promises(s->arbiter);
 }
 
 static bool stays(const struct lease *lease)

@@ -53,7 +53,7 @@ TEST(each_part_of_a_round_examines_a_bounded_number_of_leases)
 		      (arbiter_plan_next(s.arbiter, &next) == 0 && s.arbiter->next_examined == i));
 	}
 	CHECK(all_are_examined(&s) && !s.arbiter->paused && s.arbiter->n_waiting == WAITING);
-	check_promises(&s);
+	check_promises(s.arbiter);
 }
 
 TEST(release_does_not_restart_a_paused_round)
@@ -74,7 +74,7 @@ TEST(release_does_not_restart_a_paused_round)
 	/* In the second and third round, leases are passed over that were examined after the last release. */
 	CHECK(rounds == 3 && parts + 1 == 2 * WAITING + WAITING / 4 + 1);
 	CHECK(all_are_examined(&s) && s.arbiter->next_examined == 0);
-	check_promises(&s);
+	check_promises(s.arbiter);
 }
 
 TEST(what_becomes_free_during_a_pause_is_offered_to_the_first_lease_first)
@@ -100,7 +100,7 @@ TEST(what_becomes_free_during_a_pause_is_offered_to_the_first_lease_first)
 	s.arbiter->round_steps = UINT64_MAX;
 	CHECK(grant_waiting(&s, NULL) == 1 && third->state == STATE_GRANTED);
 	CHECK(second->state == STATE_WAITING && second->wait.passed == 1);
-	check_promises(&s);
+	check_promises(s.arbiter);
 }
 
 TEST(lease_that_needs_nothing_of_a_pause_is_granted_in_its_round)
@@ -122,7 +122,7 @@ TEST(lease_that_needs_nothing_of_a_pause_is_granted_in_its_round)
 	CHECK(go_on(&s, &next) == 1 && next->id == first->id);
 	arbiter_commit(s.arbiter, next);
 	CHECK(go_on(&s, &next) == 0 && !s.arbiter->paused);
-	check_promises(&s);
+	check_promises(s.arbiter);
 }
 
 TEST(request_waits_for_no_lease_that_ranks_behind_it)
@@ -181,5 +181,5 @@ TEST(leases_that_come_and_go_during_a_pause_keep_the_order)
 		CHECK(go_on(&s, &next) == 0);
 	}
 	CHECK(all_are_examined(&s) && s.arbiter->n_waiting == WAITING);
-	check_promises(&s);
+	check_promises(s.arbiter);
 }

@@ -120,7 +120,7 @@ TEST(waiting_lease_is_removed_when_its_last_holder_closes)
 	CHECK(gone.state == STATE_ENDING && gone.cause == RESULT_OK && gone.reason[0]);
 	release(s.arbiter, all->id);
 	CHECK(grant_waiting(&s, NULL) == 0);
-	check_promises(&s);
+	check_promises(s.arbiter);
 }
 
 TEST(waiting_lease_ends_at_its_deadline_with_a_reason)
@@ -147,7 +147,7 @@ TEST(waiting_lease_ends_at_its_deadline_with_a_reason)
 	arbiter_expire(s.arbiter, 5000);
 	CHECK(s.arbiter->n_waiting == 1 && ledger_find(s.arbiter, leases[3]->id));
 	CHECK(arbiter_next_deadline(s.arbiter) == UINT64_MAX);
-	check_promises(&s);
+	check_promises(s.arbiter);
 }
 
 TEST(long_reason_is_cut_between_utf8_characters)
@@ -202,7 +202,7 @@ TEST(next_version_of_a_waiting_lease_keeps_the_request_of_its_token)
 	CHECK(arbiter_plan_resize(s.arbiter, &caller, next->id, &more, &next, &s.result) == 0);
 	CHECK(next->request && request_equal(next->request, &request));
 	arbiter_commit(s.arbiter, next);
-	check_promises(&s);
+	check_promises(s.arbiter);
 }
 
 TEST(waiting_lease_cannot_be_resized_or_acknowledged)
@@ -351,7 +351,7 @@ TEST(thousands_can_wait)
 	arbiter_expire(s.arbiter, n - n / 3);
 	CHECK(s.arbiter->n_waiting == n / 3);
 	forget_touched(&s);
-	check_promises(&s);
+	check_promises(s.arbiter);
 }
 
 /* Where queues may cover CUs that no scan has shown, nothing is granted; and what could not be saved is

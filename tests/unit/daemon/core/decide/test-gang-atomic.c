@@ -100,7 +100,7 @@ static void refuse_all(struct scene *s, const struct request *gang)
 	CHECK(!reserve(s->arbiter, LAB, gang, &s->result));
 	CHECK(memcmp(before, s->arbiter->gpus, sizeof(before)) == 0);
 	CHECK(s->arbiter->next_id == next_id && s->arbiter->n_leases == n && !s->arbiter->touched);
-	check_promises(s);
+	check_promises(s->arbiter);
 }
 
 TEST(one_gpu_that_refuses_leaves_all_as_they_were)

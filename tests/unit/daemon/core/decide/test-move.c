@@ -794,16 +794,6 @@ struct moved {
 	unsigned leases, in_two_steps;
 };
 
-static void check_promises(const struct arbiter *arbiter)
-{
-	char why[256];
-
-	if (ledger_check(arbiter, why, sizeof(why)))
-		return;
-	fprintf(stderr, "%s\n", why);
-	abort();
-}
-
 /* Commits the moves that are found, with all promises in force after each of them. */
 static bool play_moves(struct arbiter *arbiter, uint64_t now, const struct request *request,
 		       struct moved *moved)

@@ -11,13 +11,12 @@ static struct lease *resize(struct scene *scene, uid_t uid, uint64_t id, unsigne
 	struct request request = request_for(cus);
 	struct caller caller = caller_of(uid);
 	struct lease *next;
-	char why[256];
 
 	result_done(&scene->result);
 	if (arbiter_plan_resize(scene->arbiter, &caller, id, &request, &next, &scene->result) < 0)
 		return NULL;
 	next = arbiter_commit(scene->arbiter, next);
-	CHECK(ledger_check(scene->arbiter, why, sizeof(why)));
+	check_promises(scene->arbiter);
 	return next;
 }
 

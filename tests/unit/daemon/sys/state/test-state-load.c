@@ -75,7 +75,7 @@ static void hand_over(struct rig *rig, const struct play *old, struct play *new)
 		load_one(rig, state, old->arbiter, new->arbiter, old->arbiter->leases[i]);
 	}
 	CHECK(rig->diagnostics.n == 0 && !there(rig, "set-aside"));
-	play_promises(new);
+	check_promises(new->arbiter);
 	free(ids);
 	state_close(state);
 }
