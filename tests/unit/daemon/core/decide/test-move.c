@@ -20,21 +20,22 @@
 
 static struct lease *adaptable(struct scene *s, uid_t uid, unsigned min, unsigned max)
 {
-	struct request request = request_for(min);
-
-	request.class = CLASS_BESTEFFORT;
-	request.adaptable = true;
-	request.wants[0].cus_min = min;
-	request.wants[0].cus_max = max;
-	return reserve(s->arbiter, uid, &request, &s->result);
+	return grant_as(s, uid, "cus=%u cus-min=%u cus-max=%u; class=besteffort adaptable=1", min,
+			min, max);
 }
 
 static struct request engines_request(unsigned engines)
 {
-	struct request request = request_for(0);
+	return request_of("shader-engines=%u", engines);
+}
 
-	request.wants[0].shader_engines = engines;
-	return request;
+/* The moves for a request of the realtime user: 1, or 0 if there are none. */
+static int find_moves(const struct scene *s, const struct request *request, uint64_t now,
+		      struct move_set *set)
+{
+	const struct caller vr = caller_of(VR);
+
+	return arbiter_plan_moves(s->arbiter, &vr, request, now, MOVE_STEPS, set);
 }
 
 static void commit_first(struct arbiter *arbiter, struct move_set *set)
@@ -52,6 +53,22 @@ static void acknowledge(struct scene *s, uint64_t now)
 	arbiter_lend(s->arbiter, now);
 }
 
+/* So many leases move at once, and the request that did not fit is granted. */
+static struct lease *reserve_by_moves(struct scene *s, const struct request *request, size_t n)
+{
+	struct move_set set;
+	struct lease *lease;
+
+	CHECK(!reserve(s->arbiter, VR, request, &s->result));
+	CHECK(s->result.kind == RESULT_NO_CAPACITY);
+	CHECK(find_moves(s, request, LATER, &set) == 1 && set.n == n && set.n_first == n);
+	commit_first(s->arbiter, &set);
+	CHECK(lease = reserve(s->arbiter, VR, request, &s->result));
+	return lease;
+}
+
+FIXTURE(struct scene, s, *s = scene_of(1), scene_done(s));
+
 /* One adaptable lease of 4 CUs stands in each engine; the rest is free. */
 static void scatter(struct scene *s, struct lease *leases[4])
 {
@@ -66,25 +83,17 @@ static void scatter(struct scene *s, struct lease *leases[4])
 		release(s->arbiter, fill[i]->id);
 }
 
-TEST(lease_moves_to_make_a_whole_engine)
+TEST_WITH(lease_moves_to_make_a_whole_engine, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct caller vr = caller_of(VR);
 	struct request request = engines_request(1);
-	struct move_set set;
 	struct lease *leases[4], *lease;
 	uint64_t moves = 0;
 
-	scatter(&s, leases);
-	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
-	CHECK(s.result.kind == RESULT_NO_CAPACITY);
-	CHECK(arbiter_plan_moves(s.arbiter, &vr, &request, LATER, MOVE_STEPS, &set) == 1 &&
-	      set.n == 1);
-	commit_first(s.arbiter, &set);
-	lease = reserve(s.arbiter, VR, &request, &s.result);
-	CHECK(lease && lease->state == STATE_ACTIVATING);
-	arbiter_lend(s.arbiter, LATER);
-	acknowledge(&s, LATER);
+	scatter(s, leases);
+	lease = reserve_by_moves(s, &request, 1);
+	CHECK(lease->state == STATE_ACTIVATING);
+	arbiter_lend(s->arbiter, LATER);
+	acknowledge(s, LATER);
 	CHECK(lease->state == STATE_GRANTED);
 	for (size_t i = 0; i < 4; i++) {
 		CHECK(leases[i]->partitions[0].count == 4 && leases[i]->state == STATE_GRANTED);
@@ -93,47 +102,35 @@ TEST(lease_moves_to_make_a_whole_engine)
 	CHECK(moves == 1);
 }
 
-TEST(lease_moves_for_a_lease_that_is_resized)
+TEST_WITH(lease_moves_for_a_lease_that_is_resized, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct caller vr = caller_of(VR);
-	struct request request = engines_request(1);
+	struct request request = engines_request(2);
 	struct move_set set;
-	struct lease *leases[4], *rt, *next;
+	struct lease *leases[4], *rt;
 
-	scatter(&s, leases);
-	release(s.arbiter, leases[3]->id);
-	rt = reserve(s.arbiter, VR, &request, &s.result);
+	scatter(s, leases);
+	release(s->arbiter, leases[3]->id);
+	rt = grant_as(s, VR, "shader-engines=1");
 	CHECK(rt && rt->partitions[0].count == 15);
-	request = engines_request(2);
-	CHECK(arbiter_plan_resize(s.arbiter, &vr, rt->id, &request, &next, &s.result) < 0);
-	CHECK(s.result.kind == RESULT_NO_CAPACITY);
-	acknowledge(&s, LATER);
-	CHECK(arbiter_plan_resize_moves(s.arbiter, rt->id, &request, LATER, &set) == 1);
-	commit_first(s.arbiter, &set);
-	result_done(&s.result);
-	CHECK(arbiter_plan_resize(s.arbiter, &vr, rt->id, &request, &next, &s.result) == 0);
-	arbiter_commit(s.arbiter, next);
-	arbiter_lend(s.arbiter, LATER);
+	CHECK(resize_as(s, rt, "shader-engines=2") < 0);
+	CHECK(s->result.kind == RESULT_NO_CAPACITY);
+	acknowledge(s, LATER);
+	CHECK(arbiter_plan_resize_moves(s->arbiter, rt->id, &request, LATER, &set) == 1);
+	commit_first(s->arbiter, &set);
+	CHECK(resize_as(s, rt, "shader-engines=2") == 0);
+	arbiter_lend(s->arbiter, LATER);
 	CHECK(rt->partitions[0].count == 15); /* the lease that moved has not acknowledged */
-	acknowledge(&s, LATER);
+	acknowledge(s, LATER);
 	CHECK(rt->partitions[0].count == 30);
 }
 
-TEST(several_leases_move_for_one_request)
+TEST_WITH(several_leases_move_for_one_request, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct caller vr = caller_of(VR);
 	struct request request = engines_request(2);
-	struct move_set set;
 	struct lease *leases[4];
 
-	scatter(&s, leases);
-	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
-	CHECK(arbiter_plan_moves(s.arbiter, &vr, &request, LATER, MOVE_STEPS, &set) == 1);
-	CHECK(set.n >= 2);
-	commit_first(s.arbiter, &set);
-	CHECK(reserve(s.arbiter, VR, &request, &s.result));
+	scatter(s, leases);
+	reserve_by_moves(s, &request, 2);
 }
 
 /* gpus: of its wants, NULL after the last. */
@@ -188,146 +185,127 @@ static struct scene many_gpus(unsigned first_cus, unsigned last_cus)
 TEST(leases_of_several_gpus_move_for_one_request)
 {
 	_cleanup_(scene_done) struct scene s = many_gpus(4, 4);
-	struct caller vr = caller_of(VR);
-	struct request request = engines_request(1);
-	struct move_set set;
+	struct request request = request_of("shader-engines=1 | shader-engines=1");
 
-	request.wants[request.n_wants++] = request.wants[0];
-	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
-	CHECK(arbiter_plan_moves(s.arbiter, &vr, &request, LATER, MOVE_STEPS, &set) == 1);
-	CHECK(set.n == 2 && set.n_first == 2);
-	commit_first(s.arbiter, &set);
-	CHECK(reserve(s.arbiter, VR, &request, &s.result));
+	reserve_by_moves(&s, &request, 2);
 }
 
 TEST(a_lease_moves_on_the_only_gpu_where_that_helps)
 {
 	_cleanup_(scene_done) struct scene s = many_gpus(14, 4);
-	struct caller vr = caller_of(VR);
 	struct request request = engines_request(1);
-	struct move_set set;
 
-	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
-	CHECK(arbiter_plan_moves(s.arbiter, &vr, &request, LATER, MOVE_STEPS, &set) == 1);
-	CHECK(set.n == 1 && set.next[0]->partitions[0].gpu == MANY_GPUS - 1);
-	commit_first(s.arbiter, &set);
-	CHECK(reserve(s.arbiter, VR, &request, &s.result));
+	CHECK(reserve_by_moves(&s, &request, 1)->partitions[0].gpu == MANY_GPUS - 1);
 }
 
 TEST(lease_that_is_paused_on_another_gpu_moves)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(2);
-	struct caller vr = caller_of(VR);
-	struct request request = engines_request(1);
+	struct request request = request_of("gpu=0 shader-engines=1");
 	struct lease *leases[4], *fill[4];
-	struct move_set set;
+	struct cuset paused[4];
+	uint64_t moves = 0;
 
 	for (unsigned i = 0; i < 4; i++) {
 		CHECK(leases[i] = on_gpus(&s, ANY, 4, true, (const char *[]){ "0", "1", NULL }));
 		CHECK(fill[i] = on_gpus(&s, LAB, 11, false, (const char *[]){ "0", NULL }));
 		leases[i]->partitions[1].paused = leases[i]->partitions[1].stopped = true;
+		paused[i] = leases[i]->partitions[1].cus;
 	}
 	for (unsigned i = 0; i < 4; i++)
 		release(s.arbiter, fill[i]->id);
-	memcpy(request.wants[0].gpu, "0", 2);
-	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
-	CHECK(arbiter_plan_moves(s.arbiter, &vr, &request, LATER, MOVE_STEPS, &set) == 1);
-	CHECK(set.n == 1 && set.n_first == 1);
-	CHECK(cuset_equal(&set.next[0]->partitions[1].cus,
-			  &ledger_find(s.arbiter, set.next[0]->id)->partitions[1].cus));
-	commit_first(s.arbiter, &set);
-	CHECK(reserve(s.arbiter, VR, &request, &s.result));
+	reserve_by_moves(&s, &request, 1);
+	for (unsigned i = 0; i < 4; i++) {
+		moves += leases[i]->lend.moves;
+		CHECK(cuset_equal(&leases[i]->partitions[1].cus, &paused[i]));
+	}
+	CHECK(moves == 1);
 }
 
 /* The engine with the fewest CUs in the way has a lease of 7, for which there is no room elsewhere. */
-TEST(a_lease_without_room_stays_and_others_move)
+TEST_WITH(a_lease_without_room_stays_and_others_move, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct caller vr = caller_of(VR);
 	struct request request = engines_request(1);
 	struct lease *large, *small[3], *fill[2];
-	struct move_set set;
 
-	large = adaptable(&s, ANY, 7, 7);
-	fill[0] = grant(&s, LAB, 8);
+	large = adaptable(s, ANY, 7, 7);
+	fill[0] = grant(s, LAB, 8);
 	for (size_t i = 0; i < 3; i++)
-		small[i] = adaptable(&s, ANY, 4, 4);
-	fill[1] = grant(&s, LAB, 3);
-	CHECK(grant(&s, LAB, 11) && grant(&s, LAB, 11) && large && small[2]);
+		small[i] = adaptable(s, ANY, 4, 4);
+	fill[1] = grant(s, LAB, 3);
+	CHECK(grant(s, LAB, 11) && grant(s, LAB, 11) && large && small[2]);
 	for (size_t i = 0; i < 2; i++)
-		release(s.arbiter, fill[i]->id);
-	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
-	CHECK(arbiter_plan_moves(s.arbiter, &vr, &request, LATER, MOVE_STEPS, &set) == 1 &&
-	      set.n == 3);
-	commit_first(s.arbiter, &set);
-	CHECK(reserve(s.arbiter, VR, &request, &s.result));
+		release(s->arbiter, fill[i]->id);
+	reserve_by_moves(s, &request, 3);
 	CHECK(large->lend.moves == 0);
 	for (size_t i = 0; i < 3; i++)
 		CHECK(small[i]->lend.moves == 1);
 }
 
-TEST(nothing_moves_for_a_request_that_does_not_fit_afterwards)
+TEST_WITH(nothing_moves_for_a_request_that_does_not_fit_afterwards, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct caller vr = caller_of(VR);
-	struct request request = engines_request(3); /* 16 CUs do not fit one engine */
+	static const char *const requests[] = {
+		"shader-engines=3",           /* 16 CUs do not fit one engine */
+		"shader-engines=1 queues=24", /* the leases have some */
+	};
 	struct move_set set;
 	struct lease *leases[4];
 
-	scatter(&s, leases);
-	CHECK(arbiter_plan_moves(s.arbiter, &vr, &request, LATER, MOVE_STEPS, &set) == 0 &&
-	      set.n == 0);
-	request = engines_request(1);
-	request.wants[0].queues = 24; /* the leases have some */
-	CHECK(arbiter_plan_moves(s.arbiter, &vr, &request, LATER, MOVE_STEPS, &set) == 0 &&
-	      set.n == 0);
+	scatter(s, leases);
+	for (size_t i = 0; i < ARRAY_SIZE(requests); i++) {
+		struct request request = request_of("%s", requests[i]);
+
+		CHECK(find_moves(s, &request, LATER, &set) == 0 && set.n == 0);
+	}
 }
 
-TEST(fixed_and_unsettled_leases_do_not_move)
+TEST_WITH(fixed_and_unsettled_leases_do_not_move, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct caller vr = caller_of(VR);
 	struct request request = engines_request(1);
 	struct move_set set;
 	struct lease *leases[4];
 
-	scatter(&s, leases);
+	scatter(s, leases);
 	for (size_t i = 0; i < 4; i++)
 		leases[i]->generation++; /* not acknowledged */
-	CHECK(arbiter_plan_moves(s.arbiter, &vr, &request, LATER, MOVE_STEPS, &set) == 0);
+	CHECK(find_moves(s, &request, LATER, &set) == 0);
 	for (size_t i = 0; i < 4; i++)
 		leases[i]->generation--;
 	leases[0]->verify.pending = leases[1]->verify.pending = true;
 	leases[2]->state = leases[3]->state = STATE_REVOKING;
-	CHECK(arbiter_plan_moves(s.arbiter, &vr, &request, LATER, MOVE_STEPS, &set) == 0);
+	CHECK(find_moves(s, &request, LATER, &set) == 0);
 	leases[2]->state = leases[3]->state = STATE_GRANTED;
-	CHECK(arbiter_plan_moves(s.arbiter, &vr, &request, LATER, MOVE_STEPS, &set) == 1);
+	CHECK(find_moves(s, &request, LATER, &set) == 1);
 	move_set_done(&set);
 }
 
-TEST(lease_moves_once_in_the_interval_and_never_back)
+/* Each lease has moved just now. */
+static void have_moved(struct lease *leases[4])
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct caller vr = caller_of(VR);
-	struct request request = engines_request(1);
-	struct move_set set;
-	struct lease *leases[4];
-
-	scatter(&s, leases);
 	for (size_t i = 0; i < 4; i++) {
 		leases[i]->lend.moves = 1;
 		leases[i]->lend.moved_usec = LATER;
 	}
-	CHECK(arbiter_plan_moves(s.arbiter, &vr, &request, LATER + 999999, MOVE_STEPS, &set) == 0);
-	CHECK(arbiter_plan_moves(s.arbiter, &vr, &request, LATER + 1000000, MOVE_STEPS, &set) == 1);
+}
+
+TEST_WITH(lease_moves_once_in_the_interval_and_never_back, struct scene *s)
+{
+	struct request request = engines_request(1);
+	struct move_set set;
+	struct lease *leases[4];
+
+	scatter(s, leases);
+	have_moved(leases);
+	CHECK(find_moves(s, &request, LATER + 999999, &set) == 0);
+	CHECK(find_moves(s, &request, LATER + 1000000, &set) == 1);
 	for (size_t i = 0; i < 4; i++)
 		if (leases[i]->id == set.next[0]->id)
 			leases[i]->partitions[0].adaptation->moved_from =
 				set.next[0]->partitions[0].adaptation->base;
 	move_set_done(&set);
-	if (arbiter_plan_moves(s.arbiter, &vr, &request, LATER + 1000000, MOVE_STEPS, &set) == 1)
+	if (find_moves(s, &request, LATER + 1000000, &set) == 1)
 		CHECK(!cuset_equal(&set.next[0]->partitions[0].adaptation->base,
-				   &ledger_find(s.arbiter, set.next[0]->id)
+				   &ledger_find(s->arbiter, set.next[0]->id)
 					    ->partitions[0]
 					    .adaptation->moved_from));
 	move_set_done(&set);
@@ -339,79 +317,91 @@ static int make_room(struct arbiter *arbiter, uint64_t now, struct move_set *set
 	return arbiter_make_room(arbiter, now, &(unsigned){ ROOM_STEPS }, set);
 }
 
-TEST(waiting_lease_is_granted_after_a_move)
+TEST_WITH(waiting_lease_is_granted_after_a_move, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct request request = engines_request(1);
-	struct lease *leases[4], *fill = NULL, *waiting, *next;
-	struct move_set set;
-
-	scatter(&s, leases);
-	fill = grant(&s, LAB, 44);
-	request.wait_usec = 1000000;
-	waiting = reserve(s.arbiter, VR, &request, &s.result);
-	CHECK(fill && waiting && waiting->state == STATE_WAITING);
-	CHECK(arbiter_plan_next(s.arbiter, &next) == 0);
-	CHECK(make_room(s.arbiter, LATER, &set) == 0);
-	release(s.arbiter, fill->id);
-	CHECK(arbiter_plan_next(s.arbiter, &next) == 0);
-	CHECK(make_room(s.arbiter, LATER, &set) == 1);
-	commit_first(s.arbiter, &set);
-	CHECK(arbiter_plan_next(s.arbiter, &next) == 1 && next->id == waiting->id);
-	arbiter_commit(s.arbiter, next);
-	CHECK(arbiter_plan_next(s.arbiter, &next) == 0);
-	CHECK(make_room(s.arbiter, LATER, &set) == 0);
-}
-
-TEST(leases_move_for_a_lease_that_waits_behind_others)
-{
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct request request = engines_request(1), all = request_for(60);
 	struct lease *leases[4], *fill, *waiting, *next;
 	struct move_set set;
 
-	scatter(&s, leases);
-	fill = grant(&s, LAB, 44);
-	request.wait_usec = all.wait_usec = 1000000;
+	scatter(s, leases);
+	fill = grant(s, LAB, 44);
+	waiting = grant_as(s, VR, "shader-engines=1; wait-usec=1000000");
+	CHECK(fill && waiting && waiting->state == STATE_WAITING);
+	CHECK(arbiter_plan_next(s->arbiter, &next) == 0);
+	CHECK(make_room(s->arbiter, LATER, &set) == 0);
+	release(s->arbiter, fill->id);
+	CHECK(arbiter_plan_next(s->arbiter, &next) == 0);
+	CHECK(make_room(s->arbiter, LATER, &set) == 1);
+	commit_first(s->arbiter, &set);
+	CHECK(arbiter_plan_next(s->arbiter, &next) == 1 && next->id == waiting->id);
+	arbiter_commit(s->arbiter, next);
+	CHECK(arbiter_plan_next(s->arbiter, &next) == 0);
+	CHECK(make_room(s->arbiter, LATER, &set) == 0);
+}
+
+TEST_WITH(leases_move_for_a_lease_that_waits_behind_others, struct scene *s)
+{
+	struct lease *leases[4], *fill, *waiting, *next;
+	struct move_set set;
+
+	scatter(s, leases);
+	fill = grant(s, LAB, 44);
 	for (unsigned i = 0; i < 9; i++)
-		CHECK(reserve(s.arbiter, VR, &all, &s.result)->state == STATE_WAITING);
-	waiting = reserve(s.arbiter, VR, &request, &s.result);
-	release(s.arbiter, fill->id);
-	CHECK(arbiter_plan_next(s.arbiter, &next) == 0);
-	CHECK(make_room(s.arbiter, LATER, &set) == 1);
-	commit_first(s.arbiter, &set);
-	CHECK(arbiter_plan_next(s.arbiter, &next) == 1 && next->id == waiting->id);
+		CHECK(grant_as(s, VR, "cus=60; wait-usec=1000000")->state == STATE_WAITING);
+	waiting = grant_as(s, VR, "shader-engines=1; wait-usec=1000000");
+	release(s->arbiter, fill->id);
+	CHECK(arbiter_plan_next(s->arbiter, &next) == 0);
+	CHECK(make_room(s->arbiter, LATER, &set) == 1);
+	commit_first(s->arbiter, &set);
+	CHECK(arbiter_plan_next(s->arbiter, &next) == 1 && next->id == waiting->id);
 	lease_free(next);
 }
 
 /* The steps of looking for room for leases that wait for an engine. */
 static unsigned steps_for(struct scene *s, unsigned n)
 {
-	struct request request = engines_request(1);
 	unsigned steps = 100000;
 	struct lease *next;
 	struct move_set set;
 
-	request.wait_usec = 1000000;
 	for (unsigned i = 0; i < n; i++)
-		CHECK(reserve(s->arbiter, VR, &request, &s->result)->state == STATE_WAITING);
+		CHECK(grant_as(s, VR, "shader-engines=1; wait-usec=1000000")->state ==
+		      STATE_WAITING);
 	ledger_examine_again(s->arbiter, UINT64_MAX);
 	CHECK(arbiter_plan_next(s->arbiter, &next) == 0);
 	CHECK(arbiter_make_room(s->arbiter, LATER, &steps, &set) == 0);
 	return 100000 - steps;
 }
 
-TEST(moves_are_searched_once_for_equal_leases)
+TEST_WITH(moves_are_searched_once_for_equal_leases, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *leases[4];
 	unsigned one, all;
 
-	scatter(&s, leases);
-	CHECK(grant(&s, LAB, 44));
-	one = steps_for(&s, 1);
-	all = steps_for(&s, 19);
+	scatter(s, leases);
+	CHECK(grant(s, LAB, 44));
+	one = steps_for(s, 1);
+	all = steps_for(s, 19);
 	CHECK(one > 0 && all < 10 * one);
+}
+
+TEST_WITH(waiting_lease_has_moves_when_the_leases_have_rested, struct scene *s)
+{
+	const uint64_t rested = LATER + s->arbiter->settings->activate_min_interval_usec;
+	struct lease *leases[4], *waiting, *next;
+	struct move_set set;
+
+	scatter(s, leases);
+	have_moved(leases);
+	acknowledge(s, LATER);
+	waiting = grant_as(s, VR, "shader-engines=1; wait-usec=60000000");
+	CHECK(waiting && waiting->state == STATE_WAITING);
+	ledger_examine_again(s->arbiter, UINT64_MAX);
+	CHECK(arbiter_plan_next(s->arbiter, &next) == 0 && make_room(s->arbiter, LATER, &set) == 0);
+	CHECK(arbiter_next_deadline(s->arbiter) == rested);
+	waiting->deadline_usec = UINT64_MAX;
+	arbiter_expire(s->arbiter, rested);
+	CHECK(make_room(s->arbiter, rested, &set) == 1 && set.n == 1);
+	move_set_done(&set);
 }
 
 /* ---- moves in two steps ------------------------------------------------------------- */
@@ -425,11 +415,7 @@ struct chain {
 
 static struct request whole_engine(void)
 {
-	struct request request = engines_request(1);
-
-	request.wants[0].cus = 15;
-	request.wants[0].exact = true;
-	return request;
+	return request_of("shader-engines=1 cus=15 exact=1");
 }
 
 /* A number that is prime is one rectangle in one engine. */
@@ -492,36 +478,8 @@ static int chain_go_on(struct chain *chain, uint64_t now)
 	return 1;
 }
 
-/* Each lease has moved just now. */
-TEST(waiting_lease_has_moves_when_the_leases_have_rested)
-{
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct request request = engines_request(1);
-	const uint64_t rested = LATER + s.arbiter->settings->activate_min_interval_usec;
-	struct lease *leases[4], *waiting, *next;
-	struct move_set set;
-
-	scatter(&s, leases);
-	for (size_t i = 0; i < 4; i++) {
-		leases[i]->lend.moves = 1;
-		leases[i]->lend.moved_usec = LATER;
-	}
-	acknowledge(&s, LATER);
-	request.wait_usec = 60000000;
-	waiting = reserve(s.arbiter, VR, &request, &s.result);
-	CHECK(waiting && waiting->state == STATE_WAITING);
-	ledger_examine_again(s.arbiter, UINT64_MAX);
-	CHECK(arbiter_plan_next(s.arbiter, &next) == 0 && make_room(s.arbiter, LATER, &set) == 0);
-	CHECK(arbiter_next_deadline(s.arbiter) == rested);
-	waiting->deadline_usec = UINT64_MAX;
-	arbiter_expire(s.arbiter, rested);
-	CHECK(make_room(s.arbiter, rested, &set) == 1 && set.n == 1);
-	move_set_done(&set);
-}
-
 TEST(a_lease_moves_to_cus_that_another_lease_leaves_first)
 {
-	struct caller vr = caller_of(VR);
 	struct request request = whole_engine();
 	struct cuset of_small;
 	struct move_set set;
@@ -531,16 +489,16 @@ TEST(a_lease_moves_to_cus_that_another_lease_leaves_first)
 	chain_new(&chain);
 	of_small = chain.small->partitions[0].adaptation->base;
 	CHECK(!reserve(s->arbiter, VR, &request, &s->result));
-	CHECK(arbiter_plan_moves(s->arbiter, &vr, &request, LATER, MOVE_STEPS, &set) == 1);
+	CHECK(find_moves(s, &request, LATER, &set) == 1);
 	CHECK(set.n == 2 && set.n_first == 1 && set.next[0]->id == chain.small->id);
 	CHECK(set.next[1]->id == chain.large->id);
 	CHECK(cuset_overlap(&set.next[1]->partitions[0].adaptation->base, &of_small));
 	commit_first(s->arbiter, &set);
 	arbiter_lend(s->arbiter, LATER);
 	/* Until the holder has acknowledged, no lease moves to its CUs. */
-	CHECK(arbiter_plan_moves(s->arbiter, &vr, &request, LATER, MOVE_STEPS, &set) == 0);
+	CHECK(find_moves(s, &request, LATER, &set) == 0);
 	acknowledge(s, LATER);
-	CHECK(arbiter_plan_moves(s->arbiter, &vr, &request, LATER, MOVE_STEPS, &set) == 1);
+	CHECK(find_moves(s, &request, LATER, &set) == 1);
 	CHECK(set.n == 1 && set.n_first == 1 && set.next[0]->id == chain.large->id);
 	commit_first(s->arbiter, &set);
 	CHECK(reserve(s->arbiter, VR, &request, &s->result));
@@ -604,7 +562,7 @@ TEST(a_lease_moves_to_cus_that_others_return_first)
 	}
 	move_all(&l);
 	CHECK(!reserve(l.s.arbiter, VR, &request, &l.s.result));
-	CHECK(arbiter_plan_moves(l.s.arbiter, &vr, &request, l.now, MOVE_STEPS, &set) == 1);
+	CHECK(find_moves(&l.s, &request, l.now, &set) == 1);
 	result_done(&l.s.result);
 	CHECK(set.n_first == set.n - 1 && arbiter_plan_effects(l.s.arbiter, &vr, &request, l.now,
 							       &lease, &effects, &l.s.result) >= 0);
@@ -743,7 +701,6 @@ TEST(the_second_step_is_left_out_if_the_request_is_cancelled_meanwhile)
 TEST(a_lease_that_moved_in_the_first_step_does_not_move_back)
 {
 	struct request request = whole_engine();
-	struct caller vr = caller_of(VR);
 	struct cuset from;
 	struct lease *waiting;
 	struct move_set set;
@@ -757,7 +714,7 @@ TEST(a_lease_that_moved_in_the_first_step_does_not_move_back)
 	for (unsigned i = 0; i < 9; i++) {
 		uint64_t now = LATER + i * 500000;
 
-		if (arbiter_plan_moves(chain.scene.arbiter, &vr, &request, now, MOVE_STEPS, &set))
+		if (find_moves(&chain.scene, &request, now, &set))
 			commit_first(chain.scene.arbiter, &set);
 		acknowledge(&chain.scene, now);
 		CHECK(!cuset_equal(&chain.small->partitions[0].adaptation->base, &from));
