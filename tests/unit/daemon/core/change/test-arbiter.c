@@ -27,32 +27,28 @@ static bool fits_are(const struct scene *s, enum resource resource, uint64_t bel
 	       refusal->fits[0] == below && (above == 0 || refusal->fits[1] == above);
 }
 
+/* Is the request refused to the realtime user for want of engines? */
+static bool lacks_engines(struct scene *s, const char *request)
+{
+	return !grant_as(s, VR, "%s", request) &&
+	       refused(s, RESULT_NO_CAPACITY, REASON_SHADER_ENGINES);
+}
+
 TEST_WITH(refusal_of_shader_engines_names_how_many_are_free, struct scene *s)
 {
-	struct request request = request_for(0);
-
 	CHECK(grant(s, VR, 15));
-	request.wants[0].shader_engines = 4;
-	CHECK(!reserve(s->arbiter, VR, &request, &s->result));
-	CHECK(refused(s, RESULT_NO_CAPACITY, REASON_SHADER_ENGINES));
-	CHECK(fits_are(s, RESOURCE_SHADER_ENGINES, 3, 0));
+	CHECK(lacks_engines(s, "shader-engines=4") && fits_are(s, RESOURCE_SHADER_ENGINES, 3, 0));
 	CHECK(grant(s, VR, 30));
-	request.wants[0].shader_engines = 2;
-	CHECK(!reserve(s->arbiter, VR, &request, &s->result));
-	CHECK(refused(s, RESULT_NO_CAPACITY, REASON_SHADER_ENGINES));
-	CHECK(fits_are(s, RESOURCE_SHADER_ENGINES, 1, 0));
-	request.wants[0].cus = 30; /* one engine has too few CUs */
-	CHECK(!reserve(s->arbiter, VR, &request, &s->result));
+	CHECK(lacks_engines(s, "shader-engines=2") && fits_are(s, RESOURCE_SHADER_ENGINES, 1, 0));
+	/* One engine has too few CUs. */
+	CHECK(lacks_engines(s, "shader-engines=2 cus=30"));
 	CHECK(s->result.refusals[0].n_fits == 0 && s->result.refusals[0].free == 1);
-	request.wants[0].cus = 0;
 	CHECK(grant(s, ANY, 5)); /* in the last engine: it is not whole any more */
-	CHECK(!reserve(s->arbiter, VR, &request, &s->result));
-	CHECK(refused(s, RESULT_NO_CAPACITY, REASON_SHADER_ENGINES));
+	CHECK(lacks_engines(s, "shader-engines=2"));
 	CHECK(s->result.refusals[0].n_fits == 0 && s->result.refusals[0].free == 0);
-	request.wants[0].shader_engines = 1; /* what is left of it can be asked for by CUs */
-	CHECK(!reserve(s->arbiter, VR, &request, &s->result));
-	CHECK(refused(s, RESULT_NO_CAPACITY, REASON_SHADER_ENGINES));
-	CHECK(s->result.refusals[0].free == 0 && fits_are(s, RESOURCE_CUS, 10, 0));
+	/* What is left of it can be asked for by CUs. */
+	CHECK(lacks_engines(s, "shader-engines=1") && fits_are(s, RESOURCE_CUS, 10, 0));
+	CHECK(s->result.refusals[0].free == 0);
 }
 
 TEST_WITH(realtime_with_isolation_cu_shares_engines_only_with_isolation_cu, struct scene *s)
@@ -119,7 +115,6 @@ TEST_WITH(gpu_whose_number_of_cus_is_doubtful_is_granted_as_a_whole, struct scen
 TEST_WITH(gpu_of_an_unknown_generation_is_granted_as_a_whole, struct scene *s)
 {
 	struct gpu_info info = radeon_vii("0000:03:00.0");
-	struct request request = request_for(60);
 	struct lease *lease;
 
 	arbiter_free(s->arbiter);
@@ -127,48 +122,41 @@ TEST_WITH(gpu_of_an_unknown_generation_is_granted_as_a_whole, struct scene *s)
 	s->arbiter = arbiter_of(&info, 1);
 	CHECK(!grant(s, ANY, 59) && refused(s, RESULT_NEVER_FITS, REASON_MASK));
 	CHECK(strstr(s->result.sentence, "mask") && s->result.refusals[0].fits[0] == 60);
-	request.wants[0].shader_engines = 1;
-	request.wants[0].cus = 0;
-	CHECK(!reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(!grant_as(s, ANY, "shader-engines=1"));
 	CHECK(refused(s, RESULT_NEVER_FITS, REASON_MASK));
 
-	request = request_for(60);
-	request.adaptable = true;
-	request.wants[0].cus_min = 4;
-	request.wants[0].queues = 8;
-	lease = reserve(s->arbiter, ANY, &request, &s->result);
+	lease = grant_as(s, ANY, "cus=60 cus-min=4 queues=8; adaptable=1");
 	CHECK(lease && cuset_count(&lease->partitions[0].adaptation->base) == 60);
 	CHECK(s->arbiter->gpus[0].charged.queues == 8);
 	CHECK(!grant(s, ANY, 60) && refused(s, RESULT_NO_CAPACITY, REASON_CUS));
 	release(s->arbiter, lease->id);
 
-	request.adaptable = false;
-	request.wants[0].isolation = ISOLATION_SHARED; /* several may have all CUs */
-	CHECK(reserve(s->arbiter, ANY, &request, &s->result));
-	CHECK(reserve(s->arbiter, ANY + 1, &request, &s->result));
+	/* Several may have all CUs. */
+	CHECK(grant_as(s, ANY, "cus=60 queues=8 isolation=shared"));
+	CHECK(grant_as(s, OTHER, "cus=60 queues=8 isolation=shared"));
 }
 
 TEST(each_budget_has_its_own_refusal)
 {
-	static const enum reason table[] = {
-		REASON_QUEUES,    REASON_PROCESSES, REASON_SDMA,
-		REASON_SDMA_XGMI, REASON_VRAM,      REASON_COOPERATIVE
+	static const struct {
+		const char *request;
+		enum reason reason; /* of the refusal to grant it twice */
+	} table[] = {
+		{ "cus=4 queues=13", REASON_QUEUES },
+		{ "cus=4 queues=8 processes=5", REASON_PROCESSES },
+		{ "cus=4 queues=8 sdma-queues=9", REASON_SDMA },
+		{ "cus=4 queues=8 sdma-xgmi-queues=9", REASON_SDMA_XGMI },
+		{ "cus=4 queues=8 vram=9G", REASON_VRAM },
+		{ "cus=4 queues=8 cooperative=1", REASON_COOPERATIVE },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
 		_cleanup_(scene_done) struct scene s = scene_of(1);
-		struct request request = request_for(4);
-		struct want *want = &request.wants[0];
 
-		want->queues = table[i] == REASON_QUEUES ? 13 : 8;
-		want->processes = table[i] == REASON_PROCESSES ? 5 : 1;
-		want->sdma_queues = table[i] == REASON_SDMA ? 9 : 0;
-		want->sdma_xgmi_queues = table[i] == REASON_SDMA_XGMI ? 9 : 0;
-		want->vram = table[i] == REASON_VRAM ? UINT64_C(9) << 30 : 0;
-		want->cooperative = table[i] == REASON_COOPERATIVE;
-		CHECK(reserve(s.arbiter, ANY, &request, &s.result));
-		CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
-		CHECK(refused(&s, RESULT_NO_CAPACITY, table[i]));
+		printf("  %s\n", table[i].request);
+		CHECK(grant_as(&s, ANY, "%s", table[i].request));
+		CHECK(!grant_as(&s, ANY, "%s", table[i].request));
+		CHECK(refused(&s, RESULT_NO_CAPACITY, table[i].reason));
 	}
 }
 
@@ -199,21 +187,12 @@ TEST_WITH(cus_min_above_the_cus_of_the_engines_never_fits, struct scene *s)
 TEST(unknown_gpu_is_refused_by_name)
 {
 	struct scene s = scene_of(2), empty = scene_of(0);
-	struct request request = request_for(10);
 
-	request.n_wants = 2;
-	request.wants[1] = request.wants[0];
-	strcpy(request.wants[0].gpu, "0");
-	strcpy(request.wants[1].gpu, "0000:03:00.0");
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
+	CHECK(!grant_as(&s, ANY, "cus=10 gpu=0 | cus=10 gpu=0000:03:00.0"));
 	CHECK(s.result.kind == RESULT_INVALID_REQUEST && strstr(s.result.sentence, "twice"));
-	strcpy(request.wants[1].gpu, "0000:99:00.0");
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
+	CHECK(!grant_as(&s, ANY, "cus=10 gpu=0 | cus=10 gpu=0000:99:00.0"));
 	CHECK(s.result.kind == RESULT_NO_SUCH_GPU && strstr(s.result.sentence, "0000:99"));
-	request = request_for(10);
-	request.n_wants = 3;
-	request.wants[1] = request.wants[2] = request.wants[0];
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
+	CHECK(!grant_as(&s, ANY, "cus=10 | cus=10 | cus=10"));
 	CHECK(refused(&s, RESULT_NEVER_FITS, REASON_ABSENT));
 	CHECK(!grant(&empty, ANY, 10) && refused(&empty, RESULT_NEVER_FITS, REASON_ABSENT));
 	scene_done(&s);
@@ -232,18 +211,14 @@ TEST(gpu_any_prefers_the_fullest_gpu_that_grants_as_much)
 TEST(gpu_any_prefers_a_gpu_without_rounding_up)
 {
 	struct gpu_info gpus[] = { radeon_vii("0000:03:00.0"), radeon_vii("0000:04:00.0") };
-	struct result result = { 0 };
-	struct request request = request_for(30);
-	struct arbiter *arbiter;
+	_cleanup_(scene_done) struct scene s = { 0 };
 
 	gpus[1].geometry =
 		(struct geometry){ .xccs = 8, .engines = 4, .arrays = 1, .array_cus = 10 };
 	CHECK(geometry_spread(&gpus[1].geometry, 304) == 0);
-	arbiter = arbiter_of(gpus, 2);
-	request.wants[0].cus_min = 26; /* the other GPU would have to grant 32: 24 are too few */
-	CHECK(reserve(arbiter, ANY, &request, &result)->partitions[0].gpu == 0);
-	result_done(&result);
-	arbiter_free(arbiter);
+	s.arbiter = arbiter_of(gpus, 2);
+	/* The other GPU would have to grant 32: 24 are too few. */
+	CHECK(grant_as(&s, ANY, "cus=30 cus-min=26")->partitions[0].gpu == 0);
 }
 
 TEST_WITH(drained_gpu_grants_nothing, struct scene *s)
@@ -261,15 +236,12 @@ TEST_WITH(drained_gpu_grants_nothing, struct scene *s)
 
 TEST_WITH(a_token_finds_the_lease_of_its_uid_while_it_lives, struct scene *s)
 {
-	struct request request = request_for(4), other;
-
-	strcpy(request.token, "render-7");
+	struct request request = request_of("cus=4; token=render-7"), other = request;
 	struct lease *lease = reserve(s->arbiter, ANY, &request, &s->result);
 
 	CHECK(ledger_find_token(s->arbiter, ANY, "render-7") == lease);
 	CHECK(!ledger_find_token(s->arbiter, LAB, "render-7"));
 	CHECK(!ledger_find_token(s->arbiter, ANY, ""));
-	other = request;
 	CHECK(request_equal(lease->request, &other));
 	other.wants[0].cus = 5;
 	CHECK(!request_equal(lease->request, &other));

@@ -102,21 +102,11 @@ TEST_WITH(promised_mask_waits_for_the_interval_of_growth, struct lending *l)
 /* Each change of a mask stops queues on all GPUs of the lease. */
 TEST(mask_on_one_gpu_waits_for_the_interval_after_one_on_another)
 {
-	struct lending l = lending_of(2);
-	struct request request = request_for(4), all = request_for(30);
-	struct lease *fixed[2], *gang;
+	_cleanup_(lending_done) struct lending l = lending_of(2);
+	struct lease *fixed[] = { grant_on(&l.s, LAB, "0", 30), grant_on(&l.s, LAB, "1", 30) };
+	struct lease *gang = reserve_as(
+		&l, ANY, "cus=4 cus-min=4 cus-max=60 | cus=4 cus-min=4 cus-max=60; adaptable=1");
 
-	for (size_t i = 0; i < 2; i++) {
-		strcpy(all.wants[0].gpu, i == 0 ? "0" : "1");
-		fixed[i] = reserve(l.s.arbiter, LAB, &all, &l.s.result);
-	}
-	request.adaptable = true;
-	request.wants[0].cus_min = 4;
-	request.wants[0].cus_max = 60;
-	request.wants[1] = request.wants[0];
-	request.n_wants = 2;
-	gang = reserve(l.s.arbiter, ANY, &request, &l.s.result);
-	settle(&l);
 	release(l.s.arbiter, fixed[0]->id);
 	release(l.s.arbiter, fixed[1]->id);
 	settle(&l);
@@ -128,7 +118,6 @@ TEST(mask_on_one_gpu_waits_for_the_interval_after_one_on_another)
 	follow(&l, gang);
 	CHECK(gang->generation == 3);
 	CHECK(gang->partitions[0].count == 60 && gang->partitions[1].count == 60);
-	lending_done(&l);
 }
 
 TEST_WITH(lease_begins_without_the_promised_cus_that_one_lease_has_not_returned, struct lending *l)
@@ -401,19 +390,11 @@ TEST(one_round_divides_all_gpus_that_are_due)
 {
 	_cleanup_(lending_done) struct lending l = lending_of(2);
 	struct arbiter *arbiter = l.s.arbiter;
-	struct request request = request_for(15);
-	struct lease *fixed, *next = NULL;
+	struct lease *fixed = grant_as(&l.s, ANY, "cus=15 | cus=15"), *next = NULL;
 
-	request.wants[1] = request.wants[0];
-	request.n_wants = 2;
-	fixed = reserve(arbiter, ANY, &request, &l.s.result);
-	for (unsigned i = 0; i < 2; i++) {
-		request.wants[i].cus_min = 15;
-		request.wants[i].cus_max = 60;
-	}
-	request.adaptable = true;
-	CHECK(fixed && reserve(arbiter, ANY, &request, &l.s.result));
-	settle(&l);
+	CHECK(fixed && reserve_as(&l, ANY,
+				  "cus=15 cus-min=15 cus-max=60 | cus=15 cus-min=15 cus-max=60; "
+				  "adaptable=1"));
 	arbiter_end(arbiter, fixed, RESULT_OK, "end");
 	CHECK(arbiter_observe(arbiter, NULL, 0) == 0);
 	settle(&l);
@@ -481,17 +462,12 @@ TEST(many_leases_on_64_gpus_have_their_leasts)
 	}
 	s.arbiter = arbiter_of(infos, CROWDED_GPUS);
 	for (unsigned i = 0; i < crowd; i++) {
-		struct request request = request_for(1);
-
-		request.adaptable = true;
-		request.wants[0].queues = 1;
-		request.wants[0].cus_min = 1 + i % 3;
-		request.wants[0].cus = request.wants[0].cus_min;
-		request.wants[0].cus_max = 60;
 		/* The last ones choose. */
-		if (i + 8 < crowd)
-			memcpy(request.wants[0].gpu, infos[i % CROWDED_GPUS].name, GPU_NAME_MAX);
-		CHECK(reserve(s.arbiter, i % 32, &request, &s.result));
+		const char *gpu = i + 8 < crowd ? infos[i % CROWDED_GPUS].name : "any";
+
+		CHECK(grant_as(&s, i % 32,
+			       "gpu=%s cus=%u cus-min=%u cus-max=60 queues=1; adaptable=1", gpu,
+			       1 + i % 3, 1 + i % 3));
 	}
 	for (unsigned turn = 1; turn <= 2; turn++) {
 		uint64_t now = turn * 100 * SECOND_USEC;

@@ -35,15 +35,13 @@ TEST_WITH(a_quota_leaves_fewer_cus_where_they_are_enough, struct scene *s)
 
 TEST_WITH(rounding_up_stops_at_the_quota, struct scene *s)
 {
-	struct request request = request_for(7);
+	static const char request[] = "cus=7 cus-min=7 shader-engines=2";
 
 	s->arbiter->settings->tenants[0].max_cus = (struct limit){ LIMIT_COUNT, 7 };
-	request.wants[0].shader_engines = 2;
-	request.wants[0].cus_min = 7; /* 6 is too few, 8 too many */
-	CHECK(!reserve(s->arbiter, VR, &request, &s->result));
-	CHECK(refused(s, RESULT_NEVER_FITS, REASON_SHAPE));
+	/* 6 is too few, 8 too many. */
+	CHECK(!grant_as(s, VR, "%s", request) && refused(s, RESULT_NEVER_FITS, REASON_SHAPE));
 	s->arbiter->settings->tenants[0].max_cus.value = 8;
-	CHECK(reserve(s->arbiter, VR, &request, &s->result)->partitions[0].count == 8);
+	CHECK(grant_as(s, VR, "%s", request)->partitions[0].count == 8);
 }
 
 TEST(every_number_of_a_tenant_is_kept)
@@ -74,38 +72,28 @@ TEST(every_number_of_a_tenant_is_kept)
 
 TEST_WITH(class_and_priority_stop_at_what_the_tenant_may_have, struct scene *s)
 {
-	struct request request = request_for(4);
+	static const char *const requests[] = { "cus=4; class=realtime", "cus=4 priority=8" };
 
-	request.class = CLASS_REALTIME;
-	CHECK(!reserve(s->arbiter, LAB, &request, &s->result));
-	CHECK(refused(s, RESULT_NOT_PERMITTED, REASON_POLICY));
-	CHECK(reserve(s->arbiter, VR, &request, &s->result));
-	request.class = -1;
-	request.wants[0].priority = 8;
-	CHECK(!reserve(s->arbiter, LAB, &request, &s->result));
-	CHECK(refused(s, RESULT_NOT_PERMITTED, REASON_POLICY));
-	CHECK(reserve(s->arbiter, VR, &request, &s->result));
+	for (size_t i = 0; i < ARRAY_SIZE(requests); i++) {
+		CHECK(!grant_as(s, LAB, "%s", requests[i]));
+		CHECK(refused(s, RESULT_NOT_PERMITTED, REASON_POLICY));
+		CHECK(grant_as(s, VR, "%s", requests[i]));
+	}
 }
 
 TEST_WITH(priority_by_class_is_the_highest_of_the_tenant_for_realtime, struct scene *s)
 {
-	struct request request = request_for(4);
-	struct lease *lease;
+	const unsigned by_class = PRIORITY_BY_CLASS;
+	struct lease *lease = grant_as(s, VR, "cus=4 priority=%u", by_class);
 
-	request.wants[0].priority = PRIORITY_BY_CLASS;
-	lease = reserve(s->arbiter, VR, &request, &s->result);
 	CHECK(lease && lease->class == CLASS_REALTIME &&
 	      lease->partitions[0].priority == PRIORITY_HIGH);
-	request.class = CLASS_BESTEFFORT;
-	lease = reserve(s->arbiter, VR, &request, &s->result);
+	lease = grant_as(s, VR, "cus=4 priority=%u; class=besteffort", by_class);
 	CHECK(lease && lease->partitions[0].priority == PRIORITY_NORMAL);
-	request.class = CLASS_REALTIME;
-	CHECK(strcmp(s->arbiter->settings->tenants[0].name, "vr") == 0);
-	s->arbiter->settings->tenants[0].priority = PRIORITY_LOW;
-	lease = reserve(s->arbiter, VR, &request, &s->result);
+	tenant_of(s, "vr")->priority = PRIORITY_LOW;
+	lease = grant_as(s, VR, "cus=4 priority=%u; class=realtime", by_class);
 	CHECK(lease && lease->partitions[0].priority == PRIORITY_NORMAL);
-	request.wants[0].priority = PRIORITY_BY_CLASS + 1;
-	CHECK(!reserve(s->arbiter, VR, &request, &s->result));
+	CHECK(!grant_as(s, VR, "cus=4 priority=%u; class=realtime", by_class + 1));
 }
 
 TEST_WITH(a_tenant_is_the_first_that_matches_or_an_open_one_that_is_named, struct scene *s)
@@ -165,37 +153,29 @@ TEST_WITH(requests_that_contradict_themselves_are_refused_by_the_key, struct sce
 	CHECK(!reserve(s->arbiter, ANY, &request, &s->result));
 }
 
-TEST(only_realtime_lends_and_only_best_effort_borrows)
+TEST_WITH(only_realtime_lends_and_only_best_effort_borrows, struct scene *s)
 {
 	static const struct {
-		int lease_class;
-		bool start_inactive, adaptable;
-		const char *says; /* NULL: it is granted */
-	} table[] = {
-		{ CLASS_REALTIME, true, false, NULL },
-		{ CLASS_BESTEFFORT, false, true, NULL },
-		{ CLASS_GUARANTEED, true, false, "start-inactive: class guaranteed does not lend" },
-		{ CLASS_BESTEFFORT, true, false, "start-inactive: class besteffort does not lend" },
-		{ CLASS_REALTIME, false, true, "adaptable: a realtime lease keeps what it has" },
-		{ CLASS_GUARANTEED, false, true, "adaptable: a guaranteed lease keeps" },
-		{ CLASS_REALTIME, true, true, "adaptable: a realtime lease keeps" },
+		const char *options, *says;
+	} refusals[] = {
+		{ "class=guaranteed start-inactive=1",
+		  "start-inactive: class guaranteed does not lend" },
+		{ "class=besteffort start-inactive=1",
+		  "start-inactive: class besteffort does not lend" },
+		{ "class=realtime adaptable=1", "adaptable: a realtime lease keeps what it has" },
+		{ "class=guaranteed adaptable=1", "adaptable: a guaranteed lease keeps" },
+		{ "class=realtime start-inactive=1 adaptable=1",
+		  "adaptable: a realtime lease keeps" },
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
-		_cleanup_(scene_done) struct scene s = scene_of(1);
-		struct request request = request_for(10);
-		const struct lease *lease;
-
-		request.class = table[i].lease_class;
-		request.start_inactive = table[i].start_inactive;
-		request.adaptable = table[i].adaptable;
-		lease = reserve(s.arbiter, VR, &request, &s.result);
-		CHECK(!table[i].says == (lease != NULL));
-		CHECK(lease || s.result.kind == RESULT_INVALID_REQUEST);
-		CHECK(lease || strstr(s.result.sentence, table[i].says));
-		CHECK(!lease ||
-		      lease->state == (table[i].start_inactive ? STATE_INACTIVE : STATE_GRANTED));
+	for (size_t i = 0; i < ARRAY_SIZE(refusals); i++) {
+		printf("  %s\n", refusals[i].options);
+		CHECK(!grant_as(s, VR, "cus=10; %s", refusals[i].options));
+		CHECK(s->result.kind == RESULT_INVALID_REQUEST);
+		CHECK(strstr(s->result.sentence, refusals[i].says));
 	}
+	CHECK(grant_as(s, VR, "cus=10; class=realtime start-inactive=1")->state == STATE_INACTIVE);
+	CHECK(grant_as(s, VR, "cus=10; class=besteffort adaptable=1")->state == STATE_GRANTED);
 }
 
 TEST(an_adaptable_lease_is_any_rectangle_and_shares_nothing)
@@ -240,19 +220,13 @@ TEST_WITH(limits_of_the_daemon_are_kept, struct scene *s)
 
 TEST_WITH(user_with_max_waiting_leases_cannot_wait_with_another_one, struct scene *s)
 {
-	struct request request = request_for(60);
-
 	s->arbiter->settings->tenants[0].max_waiting = (struct limit){ LIMIT_COUNT, 1 };
 	CHECK(grant(s, VR, 20)->state == STATE_GRANTED);
-	request.wait_usec = UINT64_MAX;
-	CHECK(reserve(s->arbiter, VR, &request, &s->result)->state == STATE_WAITING);
-	CHECK(!reserve(s->arbiter, VR, &request, &s->result));
+	CHECK(grant_as(s, VR, "cus=60; wait-usec=forever")->state == STATE_WAITING);
+	CHECK(!grant_as(s, VR, "cus=60; wait-usec=forever"));
 	CHECK(refused(s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA) && s->result.n_refusals == 1);
 	CHECK(strcmp(s->result.refusals[0].key, "max-waiting") == 0);
 	CHECK(s->result.refusals[0].limit == 1 && s->result.refusals[0].held == 1);
-	request.wants[0].cus = 4; /* it fits */
-	result_done(&s->result);
-	CHECK(reserve(s->arbiter, VR, &request, &s->result)->state == STATE_GRANTED);
-	request.wants[0].cus = 60;
-	CHECK(reserve(s->arbiter, LAB, &request, &s->result)->state == STATE_WAITING);
+	CHECK(grant_as(s, VR, "cus=4; wait-usec=forever")->state == STATE_GRANTED); /* it fits */
+	CHECK(grant_as(s, LAB, "cus=60; wait-usec=forever")->state == STATE_WAITING);
 }

@@ -121,21 +121,15 @@ TEST_WITH(floor_is_kept_where_it_leaves_the_largest_rectangle, struct scene *s)
 TEST_WITH(slots_of_a_floor_are_left_by_other_tenants, struct scene *s)
 {
 	struct tenant *ar = add_floor(s, 0);
-	struct request request = request_for(4);
 
 	ar->reserved_queues = 4;
 	ar->reserved_processes = 2;
-	request.wants[0].queues = 21;
-	CHECK(!reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(!grant_as(s, ANY, "cus=4 queues=21"));
 	CHECK(refused_by_floor(s, RESULT_NEVER_FITS, "reserved-queues"));
-	request.wants[0].queues = 20;
-	request.wants[0].processes = 6;
-	CHECK(reserve(s->arbiter, ANY, &request, &s->result));
-	request.wants[0].queues = request.wants[0].processes = 2;
-	CHECK(!reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(grant_as(s, ANY, "cus=4 queues=20 processes=6"));
+	CHECK(!grant_as(s, ANY, "cus=4 queues=2 processes=2"));
 	CHECK(refused_by_floor(s, RESULT_NO_CAPACITY, "reserved-queues"));
-	request.wants[0].queues = 4;
-	CHECK(reserve(s->arbiter, AR, &request, &s->result));
+	CHECK(grant_as(s, AR, "cus=4 queues=4 processes=2"));
 }
 
 TEST_WITH(slots_of_a_floor_are_not_oversubscribed, struct scene *s)
@@ -173,17 +167,12 @@ TEST_WITH(adaptable_lease_borrows_a_floor_and_returns_it, struct scene *s)
 
 TEST_WITH(resize_keeps_its_cus_but_does_not_take_a_floor, struct scene *s)
 {
-	struct caller caller = caller_of(LAB);
-	struct request request = request_for(45);
-	struct lease *lease = grant(s, LAB, 30), *next;
+	struct lease *lease = grant(s, LAB, 30);
 
 	add_floor(s, 1);
-	CHECK(arbiter_plan_resize(s->arbiter, &caller, lease->id, &request, &next, &s->result) ==
-	      0);
-	lease = arbiter_commit(s->arbiter, next);
+	CHECK(resize_as(s, lease, "cus=45") == 0);
 	CHECK(arbiter_acknowledge(s->arbiter, lease->id, lease->generation) == 0);
-	request.wants[0].cus = 60;
-	CHECK(arbiter_plan_resize(s->arbiter, &caller, lease->id, &request, &next, &s->result) < 0);
+	CHECK(resize_as(s, lease, "cus=60") < 0);
 	CHECK(s->result.kind == RESULT_NEVER_FITS);
 	CHECK(grant_engines(s, AR, 1));
 }
