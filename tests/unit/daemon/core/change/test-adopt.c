@@ -38,184 +38,89 @@ TEST(leases_are_adopted_in_any_order_of_ids)
 
 /* ---- contradictions within a lease ------------------------------------------------- */
 
-static void lends(struct lease *lease)
-{
-	lease->class = CLASS_GUARANTEED;
-	lease->state = STATE_INACTIVE;
-}
+/* A saved realtime lease on two GPUs, changed by the expressions, is refused in these words. */
+#define CONTRADICTION(id, words, ...)                                                             \
+	TEST(id)                                                                                  \
+	{                                                                                         \
+		_cleanup_(pair_done) struct pair p = pair_of(2);                                  \
+		struct lease *lease =                                                             \
+			saved(grant_as(&p.old, VR, "cus=10 vram=1048576 | cus=10 vram=1048576")); \
+                                                                                                  \
+		__VA_ARGS__;                                                                      \
+		CHECK(refused_for(&p, adopt(&p, lease), -EINVAL, words));                         \
+	}                                                                                         \
+	struct check_test
 
-static void adapts(struct lease *lease)
+static void isolate(struct lease *lease, enum isolation isolation)
 {
-	lease->adaptable = true;
-}
-
-static void adapts_and_shares(struct lease *lease)
-{
-	make_adaptable(lease);
 	for (size_t i = 0; i < 2; i++)
-		lease->partitions[i].isolation = ISOLATION_SHARED;
+		lease->partitions[i].isolation = isolation;
 }
 
-static void adapts_without_base(struct lease *lease)
+/* Its bases are what the masks are when their bits are shifted so far; 0: they are empty. */
+static void adapt(struct lease *lease, unsigned shift)
 {
 	make_adaptable(lease);
-	for (size_t i = 0; i < 2; i++) {
-		lease->partitions[i].isolation = ISOLATION_CU;
-		*lease->partitions[i].adaptation = (struct adaptation){ 0 };
-	}
-}
-
-static void base_elsewhere(struct lease *lease)
-{
-	adapts_without_base(lease);
+	isolate(lease, ISOLATION_CU);
 	for (size_t i = 0; i < 2; i++) {
 		struct partition *p = &lease->partitions[i];
 
-		for (unsigned pair = 0; pair < CUSET_PAIRS; pair++)
-			p->adaptation->base.pair[pair] = p->cus.pair[pair] << 16;
+		*p->adaptation = (struct adaptation){ 0 };
+		for (unsigned pair = 0; shift > 0 && pair < CUSET_PAIRS; pair++)
+			p->adaptation->base.pair[pair] = p->cus.pair[pair] << shift;
 	}
 }
 
-static void is_idle(struct lease *lease)
-{
-	lease->lend.idle = true;
-}
-
-static void pauses_in_part(struct lease *lease)
-{
-	lease->partitions[0].paused = true;
-}
-
-static void inactive_without_partitions(struct lease *lease)
-{
-	lease->state = STATE_INACTIVE;
-	lease->n_partitions = 0;
-}
-
-static void no_partition(struct lease *lease)
-{
-	lease->n_partitions = 0;
-}
-
-static void waits(struct lease *lease)
-{
-	lease->state = STATE_WAITING;
-}
-
-static void waits_for_nothing(struct lease *lease)
-{
-	lease->state = STATE_WAITING;
-	lease->n_partitions = 0;
-}
-
-static void token_alone(struct lease *lease)
-{
-	strcpy(lease->token, "t");
-}
-
-static void give_request(struct lease *lease)
+static struct request *give_request(struct lease *lease)
 {
 	struct request request = request_for(10);
 
 	lease->request = request_keep(&request);
 	CHECK(lease->request);
+	return lease->request;
 }
 
-static void no_wants(struct lease *lease)
-{
-	give_request(lease);
-	lease->request->n_wants = 0;
-}
-
-static void another_class(struct lease *lease)
-{
-	give_request(lease);
-	lease->request->class = CLASS_BESTEFFORT;
-}
-
-static void bad_want(struct lease *lease)
-{
-	give_request(lease);
-	lease->request->wants[0].priority = 17;
-}
-
-static void same_gpu(struct lease *lease)
-{
-	lease->partitions[1].gpu = lease->partitions[0].gpu;
-}
-
-static void shares(struct lease *lease)
-{
-	lease->partitions[0].isolation = ISOLATION_SHARED;
-}
-
-static void takes_engines(struct lease *lease)
-{
-	lease->class = CLASS_GUARANTEED;
-	lease->partitions[0].isolation = ISOLATION_SHADER_ENGINE;
-}
-
-static void is_alone(struct lease *lease)
-{
-	lease->class = CLASS_GUARANTEED;
-	lease->partitions[0].isolation = lease->partitions[1].isolation = ISOLATION_CU;
-	lease->partitions[0].alone = true;
-}
-
-static void no_cus(struct lease *lease)
-{
-	memset(&lease->partitions[0].cus, 0, sizeof(lease->partitions[0].cus));
-}
-
-static void not_occupied(struct lease *lease)
-{
-	memset(&lease->partitions[0].occupied, 0, sizeof(lease->partitions[0].occupied));
-}
-
-static void not_charged(struct lease *lease)
-{
-	lease->partitions[0].charged.vram = 0;
-}
-
-TEST(lease_that_contradicts_itself_is_refused)
-{
-	static const struct {
-		void (*spoil)(struct lease *);
-		const char *words;
-	} table[] = {
-		{ lends, "class guaranteed cannot be inactive" },
-		{ adapts, "class realtime cannot be adaptable" },
-		{ adapts_without_base, "the base of an adaptable partition" },
-		{ base_elsewhere, "the base of an adaptable partition" },
-		{ adapts_and_shares, "the base of an adaptable partition" },
-		{ is_idle, "is granted cannot be idle" },
-		{ pauses_in_part, "does not adapt is paused" },
-		{ inactive_without_partitions, "is inactive cannot have 0 partitions" },
-		{ no_partition, "is granted cannot have 0 partitions" },
-		{ waits, "is waiting cannot have 2 partitions" },
-		{ waits_for_nothing, "waiting and has no request" },
-		{ token_alone, "a token and no request" },
-		{ no_wants, "0 wants" },
-		{ another_class, "its request is of class" },
-		{ bad_want, "its request is invalid: want 1: priority 17" },
-		{ same_gpu, "two partitions are on 0000:0" },
-		{ shares, "class realtime cannot have isolation shared" },
-		{ takes_engines, "class guaranteed cannot have isolation shader-engine" },
-		{ is_alone, "class guaranteed cannot have isolation cu, alone" },
-		{ no_cus, "has no CUs" },
-		{ not_occupied, "granted more than it is charged" },
-		{ not_charged, "granted more than it is charged" },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
-		_cleanup_(pair_done) struct pair p = pair_of(2);
-		struct lease *lease =
-			saved(grant_as(&p.old, VR, "cus=10 vram=1048576 | cus=10 vram=1048576"));
-
-		table[i].spoil(lease);
-		CHECK(refused_for(&p, adopt(&p, lease), -EINVAL, table[i].words));
-	}
-}
+CONTRADICTION(a_guaranteed_lease_cannot_be_inactive, "class guaranteed cannot be inactive",
+	      lease->class = CLASS_GUARANTEED, lease->state = STATE_INACTIVE);
+CONTRADICTION(a_realtime_lease_cannot_be_adaptable, "class realtime cannot be adaptable",
+	      lease->adaptable = true);
+CONTRADICTION(an_adaptable_lease_has_a_base, "the base of an adaptable partition", adapt(lease, 0));
+CONTRADICTION(a_base_is_within_its_mask, "the base of an adaptable partition", adapt(lease, 16));
+CONTRADICTION(an_adaptable_lease_shares_nothing, "the base of an adaptable partition",
+	      make_adaptable(lease), isolate(lease, ISOLATION_SHARED));
+CONTRADICTION(a_granted_lease_is_not_idle, "is granted cannot be idle", lease->lend.idle = true);
+CONTRADICTION(a_lease_that_does_not_adapt_is_not_paused, "does not adapt is paused",
+	      lease->partitions[0].paused = true);
+CONTRADICTION(an_inactive_lease_has_partitions, "is inactive cannot have 0 partitions",
+	      lease->state = STATE_INACTIVE, lease->n_partitions = 0);
+CONTRADICTION(a_granted_lease_has_partitions, "is granted cannot have 0 partitions",
+	      lease->n_partitions = 0);
+CONTRADICTION(a_waiting_lease_has_no_partitions, "is waiting cannot have 2 partitions",
+	      lease->state = STATE_WAITING);
+CONTRADICTION(a_waiting_lease_has_a_request, "waiting and has no request",
+	      lease->state = STATE_WAITING, lease->n_partitions = 0);
+CONTRADICTION(a_token_is_of_a_request, "a token and no request", strcpy(lease->token, "t"));
+CONTRADICTION(a_request_has_wants, "0 wants", give_request(lease)->n_wants = 0);
+CONTRADICTION(a_lease_has_the_class_of_its_request, "its request is of class",
+	      give_request(lease)->class = CLASS_BESTEFFORT);
+CONTRADICTION(a_saved_request_is_valid, "its request is invalid: want 1: priority 17",
+	      give_request(lease)->wants[0].priority = 17);
+CONTRADICTION(partitions_are_on_different_gpus, "two partitions are on 0000:0",
+	      lease->partitions[1].gpu = lease->partitions[0].gpu);
+CONTRADICTION(a_realtime_lease_shares_no_cus, "class realtime cannot have isolation shared",
+	      lease->partitions[0].isolation = ISOLATION_SHARED);
+CONTRADICTION(a_guaranteed_lease_takes_no_engines,
+	      "class guaranteed cannot have isolation shader-engine",
+	      lease->class = CLASS_GUARANTEED,
+	      lease->partitions[0].isolation = ISOLATION_SHADER_ENGINE);
+CONTRADICTION(a_guaranteed_lease_is_not_alone, "class guaranteed cannot have isolation cu, alone",
+	      lease->class = CLASS_GUARANTEED, isolate(lease, ISOLATION_CU),
+	      lease->partitions[0].alone = true);
+CONTRADICTION(a_partition_has_cus, "has no CUs", lease->partitions[0].cus = (struct cuset){ 0 });
+CONTRADICTION(the_cus_of_a_mask_are_occupied, "granted more than it is charged",
+	      lease->partitions[0].occupied = (struct cuset){ 0 });
+CONTRADICTION(a_granted_budget_is_charged, "granted more than it is charged",
+	      lease->partitions[0].charged.vram = 0);
 
 TEST(lease_belongs_to_the_caller_when_memory_is_short)
 {
@@ -552,11 +457,9 @@ TEST(unsaved_passes_are_assumed_after_a_restart)
 TEST(second_lease_with_the_same_id_or_token_is_refused)
 {
 	_cleanup_(pair_done) struct pair p = pair_of(1);
-	struct request request = request_for(10);
-	struct lease *a, *b;
+	struct request request = request_of("cus=10; token=t");
+	struct lease *a = grant_as(&p.old, ANY, "cus=10; token=t"), *b;
 
-	strcpy(request.token, "t");
-	a = reserve(p.old.arbiter, ANY, &request, &p.old.result);
 	CHECK(adopt(&p, saved(a)) == 0);
 	CHECK(refused_for(&p, adopt(&p, saved(a)), -EEXIST, "lease 1"));
 	b = saved(grant(&p.old, ANY, 10));
@@ -626,58 +529,42 @@ TEST(adopted_leases_that_exclude_each_other_never_share_an_engine)
 	CHECK(refused_for(&p, adopt(&p, b), -EEXIST, "lease 1"));
 }
 
-static void many_queues(struct partition *p)
-{
-	p->granted.queues = p->charged.queues = 15;
-}
-
-static void many_processes(struct partition *p)
-{
-	p->granted.processes = p->charged.processes = 5;
-}
-
-static void many_sdma_queues(struct partition *p)
-{
-	p->granted.sdma_queues = p->charged.sdma_queues = 9;
-}
-
-static void many_sdma_xgmi_queues(struct partition *p)
-{
-	p->granted.sdma_xgmi_queues = p->charged.sdma_xgmi_queues = 9;
-}
-
-static void much_vram(struct partition *p)
-{
-	p->granted.vram = p->charged.vram = UINT64_C(9) << 30;
-}
-
-static void cooperates(struct partition *p)
-{
-	p->granted.cooperative = p->charged.cooperative = 1;
-}
-
 TEST(adopted_budgets_never_exceed_the_gpu)
 {
-	static void (*const budgets[])(struct partition *) = {
-		many_sdma_queues, many_sdma_xgmi_queues, much_vram,
-		cooperates,       many_queues,           many_processes,
+	static const struct {
+		enum resource resource;
+		uint64_t each; /* of which the GPU has no two */
+	} table[] = {
+		{ RESOURCE_SDMA_QUEUES, 9 },
+		{ RESOURCE_SDMA_XGMI_QUEUES, 9 },
+		{ RESOURCE_VRAM, UINT64_C(9) << 30 },
+		{ RESOURCE_COOPERATIVE_QUEUES, 1 },
+		{ RESOURCE_QUEUES, 15 },
+		{ RESOURCE_PROCESSES, 5 },
 	};
 	static const uid_t users[] = { VR, LAB, ANY };
 
-	for (size_t i = 0; i < ARRAY_SIZE(budgets) * ARRAY_SIZE(users); i++) {
-		void (*spend)(struct partition *) = budgets[i / ARRAY_SIZE(users)];
+	for (size_t i = 0; i < ARRAY_SIZE(table) * ARRAY_SIZE(users); i++) {
+		enum resource resource = table[i / ARRAY_SIZE(users)].resource;
 		uid_t user = users[i % ARRAY_SIZE(users)];
 		_cleanup_(pair_done) struct pair p = pair_of(1);
-		struct lease *a = saved(grant(&p.old, user, 15)),
-			     *b = saved(grant(&p.old, user, 15));
+		struct lease *leases[2];
 
-		/* Slots: policy may have allowed best-effort leases to oversubscribe them. */
-		if (user == ANY && i >= 9)
-			b->class = a->class = CLASS_GUARANTEED;
-		spend(&a->partitions[0]);
-		spend(&b->partitions[0]);
-		CHECK(adopt(&p, a) == 0);
-		CHECK(refused_for(&p, adopt(&p, b), -EEXIST, "0000:03:00.0"));
+		printf("  resource %d of user %u\n", resource, user);
+		for (size_t j = 0; j < 2; j++) {
+			struct partition *partition;
+
+			leases[j] = saved(grant(&p.old, user, 15));
+			partition = &leases[j]->partitions[0];
+			partition->granted.of[resource] = partition->charged.of[resource] =
+				table[i / ARRAY_SIZE(users)].each;
+			/* Slots: policy may have allowed best-effort leases to oversubscribe them. */
+			if (user == ANY &&
+			    (resource == RESOURCE_QUEUES || resource == RESOURCE_PROCESSES))
+				leases[j]->class = CLASS_GUARANTEED;
+		}
+		CHECK(adopt(&p, leases[0]) == 0);
+		CHECK(refused_for(&p, adopt(&p, leases[1]), -EEXIST, "0000:03:00.0"));
 	}
 }
 

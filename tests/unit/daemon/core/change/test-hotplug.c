@@ -116,75 +116,40 @@ TEST(missing_gpu_ends_its_leases_and_whole_gangs)
 	CHECK(!on(a, "1", 10) && !on(a, "0000:04:00.0", 10) && on(a, "2", 10));
 }
 
-static void other_id(struct gpu_info *info)
+/* Another GPU comes in the place of the first one. */
+static void check_replaced(const struct gpu_info *other)
 {
-	info->kfd_gpu_id++;
+	_cleanup_(arbiter_freep) struct arbiter *a = machine(2);
+	struct gpu_info infos[] = { *other, numbered(1) };
+	struct lease *lease = on(a, "0", 20), *stays = on(a, "1", 20);
+
+	CHECK(arbiter_set_gpus(a, infos, 2) == 0);
+	promises(a);
+	CHECK(lease->state == STATE_ENDING && stays->state == STATE_GRANTED);
+	CHECK(strstr(lease->reason, "0000:03:00.0"));
+	/* The new GPU has another slot until the leases of the old one are removed. */
+	CHECK(a->n_gpus == 3 && a->gpus[0].absent && !a->gpus[2].absent);
+	CHECK(ledger_find_gpu(a, "0000:03:00.0") == 2 && on(a, "0000:03:00.0", 20));
 }
 
-static void other_target(struct gpu_info *info)
-{
-	info->gfx_target++;
-}
+#define REPLACED(id, change)                        \
+	TEST(id)                                    \
+	{                                           \
+		struct gpu_info info = numbered(0); \
+                                                    \
+		change;                             \
+		check_replaced(&info);              \
+	}                                           \
+	struct check_test
 
-static void other_shape(struct gpu_info *info)
-{
-	CHECK(geometry_spread(&info->geometry, 56) == 0);
-}
-
-static void more_queues(struct gpu_info *info)
-{
-	info->queue_slots++;
-}
-
-static void fewer_processes(struct gpu_info *info)
-{
-	info->process_slots--;
-}
-
-static void fewer_sdma_queues(struct gpu_info *info)
-{
-	info->sdma_queues--;
-}
-
-static void fewer_sdma_xgmi_queues(struct gpu_info *info)
-{
-	info->sdma_xgmi_queues--;
-}
-
-static void less_vram(struct gpu_info *info)
-{
-	info->vram_bytes /= 2;
-}
-
-TEST(replaced_gpu_ends_its_leases)
-{
-	static void (*const changes[])(struct gpu_info *) = {
-		other_id,
-		other_target,
-		other_shape,
-		more_queues,
-		fewer_processes,
-		fewer_sdma_queues,
-		fewer_sdma_xgmi_queues,
-		less_vram,
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
-		struct arbiter *a = machine(2);
-		struct gpu_info infos[] = { numbered(0), numbered(1) };
-		struct lease *lease = on(a, "0", 20), *other = on(a, "1", 20);
-
-		changes[i](&infos[0]);
-		CHECK(arbiter_set_gpus(a, infos, 2) == 0);
-		promises(a);
-		CHECK(lease->state == STATE_ENDING && other->state == STATE_GRANTED);
-		CHECK(strstr(lease->reason, "0000:03:00.0"));
-		/* The new GPU has another slot until the leases of the old one are removed. */
-		CHECK(a->n_gpus == 3 && a->gpus[0].absent && !a->gpus[2].absent);
-		CHECK(ledger_find_gpu(a, "0000:03:00.0") == 2 && on(a, "0000:03:00.0", 20));
-		arbiter_free(a);
-	}
-}
+REPLACED(gpu_of_another_id_ends_leases, info.kfd_gpu_id++);
+REPLACED(gpu_of_another_target_ends_leases, info.gfx_target++);
+REPLACED(gpu_of_another_shape_ends_leases, CHECK(geometry_spread(&info.geometry, 56) == 0));
+REPLACED(gpu_with_more_queue_slots_ends_leases, info.queue_slots++);
+REPLACED(gpu_with_fewer_process_slots_ends_leases, info.process_slots--);
+REPLACED(gpu_with_fewer_sdma_queues_ends_leases, info.sdma_queues--);
+REPLACED(gpu_with_fewer_xgmi_queues_ends_leases, info.sdma_xgmi_queues--);
+REPLACED(gpu_with_less_vram_ends_leases, info.vram_bytes /= 2);
 
 TEST(members_that_the_daemon_owns_are_no_change)
 {
@@ -216,7 +181,7 @@ TEST(replaced_gpu_without_leases_keeps_its_slot)
 	_cleanup_(arbiter_freep) struct arbiter *a = machine(1);
 	struct gpu_info info = numbered(0);
 
-	other_id(&info);
+	info.kfd_gpu_id++;
 	a->gpus[0].changed = false;
 	CHECK(arbiter_set_gpus(a, &info, 1) == 0 && a->n_gpus == 1);
 	CHECK(!a->gpus[0].absent && a->gpus[0].changed && a->gpus[0].info.kfd_gpu_id == 101);
@@ -239,7 +204,7 @@ TEST(undrain_includes_absent_gpus_of_the_same_name)
 	struct gpu_info info = numbered(0);
 
 	CHECK(on(a, "0", 20) && arbiter_drain(a, "0", true) == 0);
-	other_id(&info);
+	info.kfd_gpu_id++;
 	CHECK(arbiter_set_gpus(a, &info, 1) == 0 && a->n_gpus == 2 && a->gpus[0].absent);
 	CHECK(arbiter_drain(a, "0000:03:00.0", false) == 0);
 	CHECK(!a->gpus[0].draining && !a->gpus[1].draining);
@@ -286,7 +251,7 @@ TEST(new_gpu_without_a_slot_is_added_when_leases_have_ended)
 		leases[i] = on(a, index, 20);
 		infos[i] = numbered(i);
 	}
-	other_id(&infos[5]);
+	infos[5].kfd_gpu_id++;
 	before = a->gpus[6];
 	CHECK(arbiter_set_gpus(a, infos, REQUEST_WANTS) == -E2BIG);
 	promises(a);
