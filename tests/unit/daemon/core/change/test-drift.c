@@ -314,10 +314,9 @@ TEST_WITH(processes_of_an_ended_lease_are_spared_while_they_keep_to_its_mask, st
 static bool fits(struct stage *stage, uid_t uid, unsigned cus)
 {
 	struct caller caller = caller_of(uid);
-	struct request request = request_for(cus);
+	struct request request = request_of("cus=%u exact=1", cus);
 	struct lease *lease = NULL;
 
-	request.wants[0].exact = true;
 	result_done(&stage->s.result);
 	stage->s.result = (struct result){ 0 };
 	if (arbiter_plan(stage->arbiter, &caller, &request, &lease, &stage->s.result) < 0)
@@ -378,15 +377,11 @@ TEST_WITH(queues_of_the_process_that_asks_are_not_in_its_way, struct stage *stag
 
 TEST_WITH(waiting_lease_is_granted_when_the_queue_in_its_way_is_gone, struct stage *stage)
 {
-	struct caller caller = caller_of(LAB);
-	struct request request = request_for(60);
-	struct lease *lease = NULL;
+	struct lease *lease;
 	uint64_t changes;
 
-	request.wait_usec = 1;
 	look(stage, 0, process(10, 1), queue(10, &stage->arbiter->gpus[0].all));
-	CHECK(arbiter_plan(stage->arbiter, &caller, &request, &lease, &stage->s.result) == 0);
-	lease = arbiter_commit(stage->arbiter, lease);
+	lease = grant_as(&stage->s, LAB, "cus=60; wait-usec=1");
 	CHECK(lease->state == STATE_WAITING && lease->refusal->reason == REASON_UNMASKED);
 	changes = stage->arbiter->changes;
 	CHECK(arbiter_masks_observed(stage->arbiter, NULL, 0) == 0);
@@ -405,14 +400,13 @@ TEST_WITH(waiting_lease_is_granted_when_the_queue_of_another_process_gets_a_mask
 {
 	const struct cuset *all = &stage->arbiter->gpus[0].all;
 	struct caller caller = caller_of(LAB);
-	struct request request = request_for(30);
+	struct request request = request_of("cus=30; wait-usec=1");
 	struct observed rows[] = { process(10, 1), process(11, 1) };
 	struct observed_mask masks[] = { queue(10, all), queue(11, all) };
 	struct lease *lease = NULL;
 
 	caller.pid = 10;
 	rows[0].uid = LAB;
-	request.wait_usec = 1;
 	for (unsigned i = 0; i < 2; i++) {
 		CHECK(arbiter_observe(stage->arbiter, rows, 2) == 0);
 		CHECK(arbiter_masks_observed(stage->arbiter, masks, 2) == 0);

@@ -3,6 +3,7 @@
 
 #include "check.h"
 #include "ledger-rig.h"
+#include "request-text.h"
 
 #define GPU_ID 4711
 #define RT 1  /* a realtime user */
@@ -224,13 +225,12 @@ TEST(waiting_realtime_lease_is_granted_when_the_last_user_queue_has_gone)
 	_cleanup_(arbiter_freep) struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_IGNORE);
 	struct observed_user_queues row = { DEVICE, 1 };
 	_cleanup_(result_done) struct result result = { 0 };
-	struct request request = request_for(15);
+	struct request request = request_of("cus=15; wait-usec=1000000");
 	struct lease *lease;
 	uint64_t changes;
 
 	a->gpus[0].info.drm_queues = true;
 	arbiter_count_user_queues(a, &row, 1);
-	request.wait_usec = SECOND_USEC;
 	lease = reserve(a, RT, &request, &result);
 	CHECK(lease && lease->state == STATE_WAITING);
 	changes = a->changes;
@@ -344,7 +344,7 @@ TEST(leases_are_published_again_when_a_process_begins_or_stops_to_draw)
 TEST(vram_of_a_lease_is_the_larger_of_what_kfd_and_drm_count)
 {
 	_cleanup_(arbiter_freep) struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
-	struct request request = request_for(15);
+	struct request request = request_of("cus=15 queues=2 vram=140");
 	struct observed rows[] = {
 		{ .pid = 20,
 		  .start_time = 1,
@@ -362,8 +362,6 @@ TEST(vram_of_a_lease_is_the_larger_of_what_kfd_and_drm_count)
 	_cleanup_(result_done) struct result result = { 0 };
 	struct lease *lease;
 
-	request.wants[0].vram = 140;
-	request.wants[0].queues = 2;
 	lease = reserve(a, ANY, &request, &result);
 	CHECK(lease && arbiter_bind(a, lease->id, 20, false) == 0 &&
 	      arbiter_bind(a, lease->id, 21, false) == 0);

@@ -250,17 +250,11 @@ TEST_WITH(an_active_queue_of_a_lease_that_is_not_paused_is_as_it_should_be, stru
 
 static struct lease *on_gpu(struct lending *l, uid_t uid, const char *gpu, bool adaptable)
 {
-	struct request request = request_for(10);
-	struct lease *lease;
+	const int realtime = uid == VR;
 
-	strcpy(request.wants[0].gpu, gpu);
-	request.wants[0].queues = 2;
-	request.exclusive = uid == VR;
-	request.start_inactive = uid == VR;
-	request.adaptable = adaptable;
-	lease = reserve(l->s.arbiter, uid, &request, &l->s.result);
-	settle(l);
-	return lease;
+	return reserve_as(l, uid,
+			  "gpu=%s cus=10 queues=2; adaptable=%d exclusive=%d start-inactive=%d",
+			  gpu, adaptable, realtime, realtime);
 }
 
 TEST_WITH(an_exclusive_lease_pauses_and_refuses_on_all_partitions_with_its_memory,

@@ -173,15 +173,13 @@ TEST(leases_for_which_a_turn_has_no_steps_left_come_in_the_next_ones)
 {
 	_cleanup_(lending_done) struct lending l = preemptible_on(3);
 	struct arbiter *arbiter = l.s.arbiter;
-	struct request request = request_for(60);
 	struct lease *held[3], *waiting[3], *next;
 	struct move_set set;
 
-	request.wait_usec = 3600 * SECOND_USEC;
 	for (unsigned i = 0; i < 3; i++)
 		held[i] = grant(&l.s, ANY, 60);
 	for (unsigned i = 0; i < 3; i++)
-		waiting[i] = reserve(arbiter, VR, &request, &l.s.result);
+		waiting[i] = grant_as(&l.s, VR, "cus=60; wait-usec=3600000000");
 	settle(&l);
 	CHECK(arbiter_plan_next(arbiter, &next) == 0);
 	for (unsigned i = 0; i < 3; i++) {

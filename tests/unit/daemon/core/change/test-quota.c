@@ -174,27 +174,23 @@ TEST(lease_that_moves_stays_within_the_quota)
 {
 	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct tenant *tenant = add_tenant(l.s.arbiter, "students", ANY, CLASS_BESTEFFORT);
-	struct request request = request_for(12), engine = request_for(0);
+	struct request engine = request_of("shader-engines=1");
 	struct caller lab = caller_of(LAB);
 	struct move_set set;
 	struct lease *borrower, *fill;
 
 	tenant->max_cus = (struct limit){ LIMIT_COUNT, 27 };
 	borrower = borrow(&l, 6, 60);
-	tenant->class = request.class = CLASS_REALTIME;
-	request.start_inactive = true;
-	CHECK(reserve(l.s.arbiter, ANY, &request, &l.s.result));
+	tenant->class = CLASS_REALTIME;
+	CHECK(grant_as(&l.s, ANY, "cus=12; class=realtime start-inactive=1"));
 	for (int i = 0; i < 2; i++) {
 		CHECK(fill = grant(&l.s, LAB, 11));
 		fixed(&l, LAB, 4);
 		release(l.s.arbiter, fill->id);
 	}
 	rest(&l);
-	engine.wants[0].shader_engines = 1;
 	CHECK(arbiter_plan_moves(l.s.arbiter, &lab, &engine, l.now, MOVE_STEPS, &set) == 1);
-	for (size_t i = 0; i < set.n_first; i++)
-		arbiter_commit(l.s.arbiter, TAKE_PTR(set.next[i]));
-	move_set_done(&set);
+	commit_all(&l, &set);
 	CHECK(borrower->lend.moves == 1 && all_of(l.s.arbiter, 0, ANY) <= 27);
 }
 
@@ -203,20 +199,16 @@ TEST(masks_come_to_rest_beside_an_inactive_lease_of_the_user)
 {
 	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct tenant *tenant = add_tenant(l.s.arbiter, "students", ANY, CLASS_BESTEFFORT);
-	struct request request = request_for(18), other = request_for(2);
 	struct lease *neighbour, *fill, *borrower;
 	uint64_t generation;
 
 	tenant->max_cus = (struct limit){ LIMIT_COUNT, 34 };
 	CHECK(borrow(&l, 2, 2));
 	borrower = borrow(&l, 2, 60);
-	tenant->class = request.class = CLASS_REALTIME;
-	request.start_inactive = other.adaptable = true;
-	CHECK(reserve(l.s.arbiter, ANY, &request, &l.s.result));
-	other.class = CLASS_BESTEFFORT;
-	other.wants[0].cus_min = 2;
-	other.wants[0].cus_max = 60;
-	neighbour = reserve(l.s.arbiter, OTHER, &other, &l.s.result);
+	tenant->class = CLASS_REALTIME;
+	CHECK(grant_as(&l.s, ANY, "cus=18; class=realtime start-inactive=1"));
+	neighbour = grant_as(&l.s, OTHER,
+			     "cus=2 cus-min=2 cus-max=60; class=besteffort adaptable=1");
 	CHECK(neighbour && borrower);
 	rest(&l);
 	fill = fixed(&l, LAB, 20);

@@ -358,13 +358,7 @@ TEST_WITH(waiting_lease_is_touched_only_when_its_reason_changes, struct scene *s
 
 static struct request gang_of(const char *first, const char *second, unsigned cus)
 {
-	struct request request = request_for(cus);
-
-	request.n_wants = 2;
-	request.wants[1] = request.wants[0];
-	strcpy(request.wants[0].gpu, first);
-	strcpy(request.wants[1].gpu, second);
-	return request;
+	return request_of("cus=%u gpu=%s | cus=%u gpu=%s", cus, first, cus, second);
 }
 
 TEST(a_gang_holds_nothing_while_it_waits)

@@ -173,9 +173,8 @@ TEST(token_finds_a_waiting_lease_before_and_after_its_grant)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *all = grant(&s, ANY, 60), *lease;
-	struct request request = request_for(20);
+	struct request request = request_of("cus=20; token=render-7");
 
-	strcpy(request.token, "render-7");
 	lease = ask(&s, ANY, request);
 	CHECK(ledger_find_token(s.arbiter, ANY, "render-7") == lease);
 	CHECK(request_equal(lease->request,
@@ -191,9 +190,8 @@ TEST(next_version_of_a_waiting_lease_keeps_the_request_of_its_token)
 	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct caller caller = caller_of(ANY);
 	struct lease *all = grant(&s, ANY, 60), *next;
-	struct request request = request_for(20), more = request_for(24);
+	struct request request = request_of("cus=20; token=render-7"), more = request_for(24);
 
-	strcpy(request.token, "render-7");
 	ask(&s, ANY, request);
 	release(s.arbiter, all->id);
 	CHECK(arbiter_plan_next(s.arbiter, &next) == 1);
@@ -208,13 +206,11 @@ TEST(next_version_of_a_waiting_lease_keeps_the_request_of_its_token)
 TEST(waiting_lease_cannot_be_resized_or_acknowledged)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct caller caller = caller_of(ANY);
-	struct request request = request_for(10);
-	struct lease *lease, *next;
+	struct lease *lease;
 
 	CHECK(grant(&s, ANY, 60));
 	lease = wait_for(&s, ANY, "any", 20);
-	CHECK(arbiter_plan_resize(s.arbiter, &caller, lease->id, &request, &next, &s.result) < 0);
+	CHECK(resize_as(&s, lease, "cus=10") < 0);
 	CHECK(s.result.kind == RESULT_INVALID_STATE && strstr(s.result.sentence, "waiting"));
 	CHECK(arbiter_acknowledge(s.arbiter, lease->id, 1) == 0);
 	CHECK(arbiter_acknowledge(s.arbiter, lease->id, 2) == -ERANGE);
@@ -385,9 +381,9 @@ TEST(lease_of_a_lost_reserve_ends_if_it_is_not_claimed)
 	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *fill = grant(&s, LAB, 60), *lease, *other, *next;
 	struct caller caller = caller_of(VR), another = caller_of(ANY);
-	struct request request = request_for(30), patient = request_for(30);
+	struct request request = request_for(30);
+	struct request patient = request_of("cus=30; wait-usec=1000000");
 
-	patient.wait_usec = 1000000;
 	for (unsigned claimed = 0; claimed < 2; claimed++) {
 		CHECK(fill && plan_new(s.arbiter, &caller, &request, true, &lease, &s.result) >= 0);
 		lease = arbiter_commit(s.arbiter, lease);

@@ -179,14 +179,11 @@ TEST_WITH(resize_keeps_released_budgets_charged_until_acknowledged, struct scene
 
 TEST_WITH(resize_keeps_isolation_and_alone, struct scene *s)
 {
-	struct request request = request_for(10);
-	struct caller vr = caller_of(VR);
-	struct lease *lease, *next;
+	struct lease *lease;
 
 	s->arbiter->settings->tenants[0].alone = true;
 	lease = grant(s, VR, 10);
-	request.wants[0].isolation = ISOLATION_CU;
-	CHECK(arbiter_plan_resize(s->arbiter, &vr, lease->id, &request, &next, &s->result) < 0);
+	CHECK(resize_as(s, lease, "cus=10 isolation=cu") < 0);
 	CHECK(s->result.kind == RESULT_INVALID_REQUEST);
 	s->arbiter->settings->tenants[0].alone =
 		false; /* a reload does not change granted leases */
