@@ -60,28 +60,60 @@ struct pair {
 	const char *key, *signature;
 };
 
-static DBusMessage *dict_of(const struct pair *pairs, size_t n, DBusMessageIter *ret)
+/* Answers, one after the other, and what is read from them. */
+struct reading {
+	DBusMessage *m;
+	DBusMessageIter iter; /* at the beginning of the answer */
+	struct arena arena;
+	struct refusals refusals;
+	const struct gpuarb_partition *partitions;
+	const struct gpuarb_effects *effects;
+	const char *key; /* that is wrong */
+	size_t n;
+};
+
+static void answer_drop(struct reading *r)
 {
-	DBusMessage *m = dbus_message_new(DBUS_MESSAGE_TYPE_METHOD_CALL);
+	if (r->m)
+		dbus_message_unref(r->m);
+	r->m = NULL;
+}
+
+static void reading_done(struct reading *r)
+{
+	answer_drop(r);
+	arena_clear(&r->arena);
+}
+
+FIXTURE(struct reading, r, , reading_done(r));
+
+/* Begins to write an answer. */
+static void answer_begin(struct reading *r, DBusMessageIter *ret)
+{
+	answer_drop(r);
+	r->key = NULL;
+	r->m = dbus_message_new(DBUS_MESSAGE_TYPE_METHOD_CALL);
+	CHECK(r->m);
+	dbus_message_iter_init_append(r->m, ret);
+}
+
+static void dict_of(struct reading *r, const struct pair *pairs, size_t n)
+{
 	DBusMessageIter iter, dict;
 
-	CHECK(m);
-	dbus_message_iter_init_append(m, &iter);
+	answer_begin(r, &iter);
 	CHECK(dbus_message_iter_open_container(&iter, DBUS_TYPE_ARRAY, "{sv}", &dict));
 	for (size_t i = 0; i < n; i++)
 		put_variant(&dict, pairs[i].key, pairs[i].signature);
 	CHECK(dbus_message_iter_close_container(&iter, &dict));
-	dbus_message_iter_init(m, ret);
-	return m;
+	dbus_message_iter_init(r->m, &r->iter);
 }
 
-static DBusMessage *rows_of(const struct pair *pairs, size_t n, size_t rows, DBusMessageIter *ret)
+static void rows_of(struct reading *r, const struct pair *pairs, size_t n, size_t rows)
 {
-	DBusMessage *m = dbus_message_new(DBUS_MESSAGE_TYPE_METHOD_CALL);
 	DBusMessageIter iter, array, dict;
 
-	CHECK(m);
-	dbus_message_iter_init_append(m, &iter);
+	answer_begin(r, &iter);
 	CHECK(dbus_message_iter_open_container(&iter, DBUS_TYPE_ARRAY, "a{sv}", &array));
 	for (size_t row = 0; row < rows; row++) {
 		CHECK(dbus_message_iter_open_container(&array, DBUS_TYPE_ARRAY, "{sv}", &dict));
@@ -90,8 +122,23 @@ static DBusMessage *rows_of(const struct pair *pairs, size_t n, size_t rows, DBu
 		CHECK(dbus_message_iter_close_container(&array, &dict));
 	}
 	CHECK(dbus_message_iter_close_container(&iter, &array));
-	dbus_message_iter_init(m, ret);
-	return m;
+	dbus_message_iter_init(r->m, &r->iter);
+}
+
+static int partitions_of(struct reading *r)
+{
+	return read_partitions(&r->iter, &r->arena, &r->partitions, &r->n, &r->key);
+}
+
+static int refusals_of(struct reading *r)
+{
+	return read_refusals(&r->iter, &r->arena, &r->refusals, &r->key);
+}
+
+static int effects_of(struct reading *r)
+{
+	r->effects = NULL;
+	return read_effects(&r->iter, &r->arena, &r->effects);
 }
 
 static const struct pair partition_pairs[] = {
@@ -115,142 +162,111 @@ static const struct pair partition_pairs[] = {
 	{ "what-comes-later", "o" },
 };
 
-TEST(partitions_are_read_and_unknown_keys_skipped)
+TEST_WITH(partitions_are_read_and_unknown_keys_skipped, struct reading *r)
 {
-	const struct gpuarb_partition *partitions;
-	_cleanup_(arena_clear) struct arena arena = { NULL };
-	DBusMessageIter iter;
-	DBusMessage *m = rows_of(partition_pairs, ARRAY_SIZE(partition_pairs), 2, &iter);
-	size_t n;
+	const struct gpuarb_partition *second;
 
-	CHECK(read_partitions(&iter, &arena, &partitions, &n, NULL) == 0);
-	dbus_message_unref(m);
-	CHECK(n == 2 && strcmp(partitions[1].gpu, "/text") == 0);
-	CHECK(partitions[1].kfd_gpu_id == 7 && partitions[1].vram == 7);
-	CHECK(partitions[1].cu_mask_words == 3 && partitions[1].cu_mask[2] == 2);
-	CHECK(partitions[1].n_shader_engines == 3 && partitions[1].priority == 7);
-	CHECK(partitions[1].n_gaps == 3 && strcmp(partitions[1].gaps[2], "gap") == 0);
-	CHECK(partitions[1].n_priorities_seen == 3 && partitions[1].priorities_seen[2] == 2);
+	rows_of(r, partition_pairs, ARRAY_SIZE(partition_pairs), 2);
+	CHECK(partitions_of(r) == 0 && r->n == 2);
+	second = &r->partitions[1];
+	CHECK(strcmp(second->gpu, "/text") == 0);
+	CHECK(second->kfd_gpu_id == 7 && second->vram == 7);
+	CHECK(second->cu_mask_words == 3 && second->cu_mask[2] == 2);
+	CHECK(second->n_shader_engines == 3 && second->priority == 7);
+	CHECK(second->n_gaps == 3 && strcmp(second->gaps[2], "gap") == 0);
+	CHECK(second->n_priorities_seen == 3 && second->priorities_seen[2] == 2);
 }
 
-TEST(only_partitions_tell_the_cap_and_the_duration_of_a_lease)
+TEST_WITH(only_partitions_tell_the_cap_and_the_duration_of_a_lease, struct reading *r)
 {
 	static const struct pair pairs[] = { { "gpu", "s" },
 					     { "cap", "b" },
 					     { "duration-usec", "t" } };
 	static const struct pair wrong[] = { { "cap", "s" } };
-	_cleanup_(arena_clear) struct arena arena = { NULL };
-	const char *key = NULL;
-	DBusMessageIter iter;
-	DBusMessage *m;
 	struct terms terms = { .cap = true };
 
-	m = rows_of(pairs, ARRAY_SIZE(pairs), 0, &iter);
-	CHECK(read_terms(&iter, &arena, &terms, NULL) == 0 && terms.cap);
-	dbus_message_unref(m);
-	m = rows_of(pairs, 1, 1, &iter); /* of an older daemon */
-	CHECK(read_terms(&iter, &arena, &terms, NULL) == 1 && !terms.cap);
+	rows_of(r, pairs, ARRAY_SIZE(pairs), 0);
+	CHECK(read_terms(&r->iter, &r->arena, &terms, NULL) == 0 && terms.cap);
+	rows_of(r, pairs, 1, 1); /* of an older daemon */
+	CHECK(read_terms(&r->iter, &r->arena, &terms, NULL) == 1 && !terms.cap);
 	CHECK(terms.duration == 0);
-	dbus_message_unref(m);
-	m = rows_of(pairs, 3, 2, &iter);
-	CHECK(read_terms(&iter, &arena, &terms, NULL) == 1 && terms.cap);
+	rows_of(r, pairs, 3, 2);
+	CHECK(read_terms(&r->iter, &r->arena, &terms, NULL) == 1 && terms.cap);
 	CHECK(terms.duration == 7);
-	dbus_message_unref(m);
-	m = rows_of(wrong, 1, 1, &iter);
-	CHECK(read_terms(&iter, &arena, &terms, &key) == -EPROTO && strcmp(key, "cap") == 0);
-	dbus_message_unref(m);
+	rows_of(r, wrong, 1, 1);
+	CHECK(read_terms(&r->iter, &r->arena, &terms, &r->key) == -EPROTO);
+	CHECK(strcmp(r->key, "cap") == 0);
 }
 
-TEST(missing_strings_are_empty_and_never_null)
+TEST_WITH(missing_strings_are_empty_and_never_null, struct reading *r)
 {
-	struct refusals refusals;
-	const struct gpuarb_partition *partitions;
-	_cleanup_(arena_clear) struct arena arena = { NULL };
-	DBusMessageIter iter;
-	DBusMessage *m = rows_of(NULL, 0, 1, &iter);
-	size_t n;
+	const struct gpuarb_refusal_facts *facts;
 
-	CHECK(read_partitions(&iter, &arena, &partitions, &n, NULL) == 0 && n == 1);
-	CHECK(*partitions[0].gpu == '\0' && *partitions[0].tier == '\0');
-	CHECK(read_refusals(&iter, &arena, &refusals, NULL) == 0 && refusals.n == 1);
-	CHECK(*refusals.rows[0].gpu == '\0' && *refusals.rows[0].hint == '\0');
-	CHECK(*refusals.facts[0].resource == '\0' && *refusals.facts[0].tenant == '\0');
-	CHECK(refusals.facts[0].size == sizeof(refusals.facts[0]) && !refusals.facts[0].leases);
-	dbus_message_unref(m);
+	rows_of(r, NULL, 0, 1);
+	CHECK(partitions_of(r) == 0 && r->n == 1);
+	CHECK(*r->partitions[0].gpu == '\0' && *r->partitions[0].tier == '\0');
+	CHECK(refusals_of(r) == 0 && r->refusals.n == 1);
+	CHECK(*r->refusals.rows[0].gpu == '\0' && *r->refusals.rows[0].hint == '\0');
+	facts = &r->refusals.facts[0];
+	CHECK(*facts->resource == '\0' && *facts->tenant == '\0');
+	CHECK(facts->size == sizeof(*facts) && !facts->leases);
 }
 
-TEST(numbers_of_refusals_are_read_in_both_widths)
+TEST_WITH(numbers_of_refusals_are_read_in_both_widths, struct reading *r)
 {
 	static const struct pair narrow[] = { { "asked", "u" }, { "free", "t" } };
-	struct refusals refusals;
-	_cleanup_(arena_clear) struct arena arena = { NULL };
-	DBusMessageIter iter;
-	DBusMessage *m = rows_of(narrow, 2, 1, &iter);
 
-	CHECK(read_refusals(&iter, &arena, &refusals, NULL) == 0);
-	CHECK(refusals.rows[0].asked == 7 && refusals.rows[0].free == 7);
-	dbus_message_unref(m);
+	rows_of(r, narrow, 2, 1);
+	CHECK(refusals_of(r) == 0);
+	CHECK(r->refusals.rows[0].asked == 7 && r->refusals.rows[0].free == 7);
 }
 
-TEST(a_refusal_can_list_leases)
+TEST_WITH(a_refusal_can_list_leases, struct reading *r)
 {
 	static const struct pair end[] = { { "end", "at" }, { "end-exact", "b" } };
-	struct refusals refusals;
-	_cleanup_(arena_clear) struct arena arena = { NULL };
-	DBusMessageIter iter;
-	DBusMessage *m = rows_of(end, 2, 1, &iter);
+	const struct gpuarb_refusal *row;
 
-	CHECK(read_refusals(&iter, &arena, &refusals, NULL) == 0);
-	CHECK(refusals.rows[0].n_end == 3 && refusals.rows[0].end[2] == 2 &&
-	      refusals.rows[0].end_exact);
-	dbus_message_unref(m);
+	rows_of(r, end, 2, 1);
+	CHECK(refusals_of(r) == 0);
+	row = &r->refusals.rows[0];
+	CHECK(row->n_end == 3 && row->end[2] == 2 && row->end_exact);
 }
 
-TEST(effects_of_a_plan_are_in_its_first_row)
+TEST_WITH(effects_of_a_plan_are_in_its_first_row, struct reading *r)
 {
 	static const struct pair pairs[] = { { "revokes", "at" }, { "within-usec", "t" } };
 	static const struct pair none[] = { { "gpu", "s" } };
 	static const struct pair wrong[] = { { "shrinks", "s" } };
-	const struct gpuarb_effects *effects = NULL;
-	_cleanup_(arena_clear) struct arena arena = { NULL };
-	DBusMessageIter iter;
-	DBusMessage *m = rows_of(pairs, ARRAY_SIZE(pairs), 2, &iter);
 
-	CHECK(read_effects(&iter, &arena, &effects) == 0 && effects);
-	CHECK(effects->size == sizeof(*effects) && effects->n_shrinks == 0);
-	CHECK(effects->n_revokes == 3 && effects->revokes[2] == 2 && effects->within_usec == 7);
-	dbus_message_unref(m);
-	effects = NULL;
-	m = rows_of(none, ARRAY_SIZE(none), 2, &iter);
-	CHECK(read_effects(&iter, &arena, &effects) == 0 && !effects);
-	dbus_message_unref(m);
-	m = rows_of(wrong, ARRAY_SIZE(wrong), 1, &iter);
-	CHECK(read_effects(&iter, &arena, &effects) == -EPROTO && !effects);
-	dbus_message_unref(m);
+	rows_of(r, pairs, ARRAY_SIZE(pairs), 2);
+	CHECK(effects_of(r) == 0 && r->effects);
+	CHECK(r->effects->size == sizeof(*r->effects) && r->effects->n_shrinks == 0);
+	CHECK(r->effects->n_revokes == 3 && r->effects->revokes[2] == 2);
+	CHECK(r->effects->within_usec == 7);
+	rows_of(r, none, ARRAY_SIZE(none), 2);
+	CHECK(effects_of(r) == 0 && !r->effects);
+	rows_of(r, wrong, ARRAY_SIZE(wrong), 1);
+	CHECK(effects_of(r) == -EPROTO && !r->effects);
 }
 
-TEST(facts_of_a_refusal_are_beside_it)
+TEST_WITH(facts_of_a_refusal_are_beside_it, struct reading *r)
 {
 	static const struct pair pairs[] = { { "resource", "s" },    { "total", "t" },
 					     { "limit", "u" },       { "key", "s" },
 					     { "fits", "at" },       { "leases", "at" },
 					     { "lease-count", "u" }, { "behind", "t" } };
 	const struct gpuarb_refusal_facts *facts;
-	_cleanup_(arena_clear) struct arena arena = { NULL };
-	struct refusals refusals;
-	DBusMessageIter iter;
-	DBusMessage *m = rows_of(pairs, ARRAY_SIZE(pairs), 2, &iter);
 
-	CHECK(read_refusals(&iter, &arena, &refusals, NULL) == 0 && refusals.n == 2);
-	facts = &refusals.facts[1];
+	rows_of(r, pairs, ARRAY_SIZE(pairs), 2);
+	CHECK(refusals_of(r) == 0 && r->refusals.n == 2);
+	facts = &r->refusals.facts[1];
 	CHECK(strcmp(facts->resource, "/text") == 0 && strcmp(facts->key, "/text") == 0);
 	CHECK(facts->total == 7 && facts->limit == 7 && facts->behind == 7);
 	CHECK(facts->n_fits == 3 && facts->n_leases == 3 && facts->leases[2] == 2);
 	CHECK(facts->lease_count == 7 && facts->n_processes == 0);
-	dbus_message_unref(m);
 }
 
-TEST(a_value_of_the_wrong_type_is_rejected_with_its_key)
+TEST_WITH(a_value_of_the_wrong_type_is_rejected_with_its_key, struct reading *r)
 {
 	static const char *const types[] = { "s", "u", "t", "b", "d", "y", "o", "au", "as", "aau" };
 
@@ -259,70 +275,48 @@ TEST(a_value_of_the_wrong_type_is_rejected_with_its_key)
 			struct pair pair = { partition_pairs[i].key, types[k] };
 			bool right = strcmp(pair.signature, partition_pairs[i].signature) == 0 ||
 				     (*partition_pairs[i].signature == 't' && *types[k] == 'u');
-			const struct gpuarb_partition *partitions;
-			struct arena arena = { NULL };
-			const char *key = NULL;
-			DBusMessageIter iter;
-			DBusMessage *m = rows_of(&pair, 1, 1, &iter);
-			size_t n;
-			int r = read_partitions(&iter, &arena, &partitions, &n, &key);
 
-			CHECK(r == (right ? 0 : -EPROTO));
-			CHECK(right ? !key : strcmp(key, pair.key) == 0);
-			dbus_message_unref(m);
-			arena_clear(&arena);
+			rows_of(r, &pair, 1, 1);
+			CHECK(partitions_of(r) == (right ? 0 : -EPROTO));
+			CHECK(right ? !r->key : strcmp(r->key, pair.key) == 0);
 		}
 }
 
-TEST(too_many_rows_are_rejected)
+TEST_WITH(too_many_rows_are_rejected, struct reading *r)
 {
-	const struct gpuarb_partition *partitions;
-	_cleanup_(arena_clear) struct arena arena = { NULL };
-	DBusMessageIter iter;
-	DBusMessage *m = rows_of(NULL, 0, 4097, &iter);
-	size_t n;
-
-	CHECK(read_partitions(&iter, &arena, &partitions, &n, NULL) == -EPROTO);
-	dbus_message_unref(m);
+	rows_of(r, NULL, 0, 4097);
+	CHECK(partitions_of(r) == -EPROTO);
 }
 
-TEST(tables_of_cus_must_match_the_gpu)
+TEST_WITH(tables_of_cus_must_match_the_gpu, struct reading *r)
 {
 	/* All numbers are 7 and all tables are 3 x 4, so no table matches its GPU. */
 	static const struct pair pairs[] = { { "Xccs", "u" },
 					     { "ShaderEngines", "u" },
 					     { "CusPerShaderEngine", "aau" } };
 	static const struct pair empty[] = { { "Name", "s" }, { "Oversubscribed", "b" } };
-	_cleanup_(arena_clear) struct arena arena = { NULL };
-	struct gpuarb_gpu gpu;
 	struct gpu_facts facts = { 0 };
-	const char *key = NULL;
-	DBusMessageIter iter;
-	DBusMessage *m = dict_of(pairs, 3, &iter);
+	struct gpuarb_gpu gpu;
 
-	CHECK(read_gpu(&iter, &arena, &gpu, NULL, &key) == -EPROTO);
-	CHECK(strcmp(key, "CusPerShaderEngine") == 0);
-	dbus_message_unref(m);
+	dict_of(r, pairs, 3);
+	CHECK(read_gpu(&r->iter, &r->arena, &gpu, NULL, &r->key) == -EPROTO);
+	CHECK(strcmp(r->key, "CusPerShaderEngine") == 0);
 
-	m = dict_of(empty, 2, &iter);
-	CHECK(read_gpu(&iter, &arena, &gpu, &facts, &key) == 0);
+	dict_of(r, empty, 2);
+	CHECK(read_gpu(&r->iter, &r->arena, &gpu, &facts, &r->key) == 0);
 	CHECK(isnan(facts.fairness) && strcmp(facts.pipes_source, "") == 0); /* an older daemon */
 	CHECK(facts.masks_observed == 0 && facts.n_covers == 0);
 	CHECK(gpu.oversubscribed && !gpu.cus_per_shader_engine && gpu.shader_arrays == 0);
 	CHECK(*gpu.scheduler == '\0' && gpu.n_unmanaged == 0);
-	dbus_message_unref(m);
 }
 
 /* Appends an aaau of xccs x engines x arrays; uneven: its last row has one more element. */
-static DBusMessage *gpu_of(uint32_t xccs, uint32_t engines, uint32_t arrays, bool uneven,
-			   DBusMessageIter *ret)
+static void gpu_of(struct reading *r, uint32_t xccs, uint32_t engines, uint32_t arrays, bool uneven)
 {
-	DBusMessage *m = dbus_message_new(DBUS_MESSAGE_TYPE_METHOD_CALL);
 	DBusMessageIter iter, dict, entry, variant, outer, middle, inner;
 	const char *key = "CusPerShaderArray";
 
-	CHECK(m);
-	dbus_message_iter_init_append(m, &iter);
+	answer_begin(r, &iter);
 	CHECK(dbus_message_iter_open_container(&iter, 'a', "{sv}", &dict));
 	CHECK(dbus_message_iter_open_container(&dict, 'e', NULL, &entry));
 	CHECK(dbus_message_iter_append_basic(&entry, 's', &key));
@@ -359,36 +353,28 @@ static DBusMessage *gpu_of(uint32_t xccs, uint32_t engines, uint32_t arrays, boo
 		CHECK(dbus_message_iter_close_container(&dict, &entry));
 	}
 	CHECK(dbus_message_iter_close_container(&iter, &dict));
-	dbus_message_iter_init(m, ret);
-	return m;
+	dbus_message_iter_init(r->m, &r->iter);
 }
 
-TEST(arrays_of_every_engine_and_xcc_are_read_in_order)
+TEST_WITH(arrays_of_every_engine_and_xcc_are_read_in_order, struct reading *r)
 {
-	_cleanup_(arena_clear) struct arena arena = { NULL };
+	static const struct {
+		uint32_t engines, arrays;
+		bool uneven;
+	} wrong[] = { { 3, 2, true }, { 3, 0, false }, { 0, 0, false } };
 	struct gpuarb_gpu gpu;
-	const char *key = NULL;
-	DBusMessageIter iter;
-	DBusMessage *m = gpu_of(2, 3, 2, false, &iter);
 
-	CHECK(read_gpu(&iter, &arena, &gpu, NULL, &key) == 0);
+	gpu_of(r, 2, 3, 2, false);
+	CHECK(read_gpu(&r->iter, &r->arena, &gpu, NULL, &r->key) == 0);
 	CHECK(gpu.xccs == 2 && gpu.shader_engines == 3 && gpu.shader_arrays == 2);
 	for (uint32_t i = 0; i < 12; i++)
 		CHECK(gpu.cus_per_shader_array[i] == i / 6 * 100 + i / 2 % 3 * 10 + i % 2);
-	dbus_message_unref(m);
 
-	m = gpu_of(2, 3, 2, true, &iter);
-	CHECK(read_gpu(&iter, &arena, &gpu, NULL, &key) == -EPROTO);
-	CHECK(strcmp(key, "CusPerShaderArray") == 0);
-	dbus_message_unref(m);
-
-	m = gpu_of(2, 3, 0, false, &iter);
-	CHECK(read_gpu(&iter, &arena, &gpu, NULL, &key) == -EPROTO);
-	dbus_message_unref(m);
-
-	m = gpu_of(2, 0, 0, false, &iter);
-	CHECK(read_gpu(&iter, &arena, &gpu, NULL, &key) == -EPROTO);
-	dbus_message_unref(m);
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		gpu_of(r, 2, wrong[i].engines, wrong[i].arrays, wrong[i].uneven);
+		CHECK(read_gpu(&r->iter, &r->arena, &gpu, NULL, &r->key) == -EPROTO);
+		CHECK(i > 0 || strcmp(r->key, "CusPerShaderArray") == 0);
+	}
 }
 
 TEST(object_paths_end_with_a_decimal_number)
@@ -480,7 +466,7 @@ static int read_one_gpu(long allocations)
 	return r;
 }
 
-TEST(answers_are_read_whole_or_not)
+TEST_WITH(answers_are_read_whole_or_not, struct reading *r)
 {
 	static const struct pair rows[] = { { "gpu", "s" },     { "cu-mask", "au" },
 					    { "gaps", "as" },   { "shader-engines", "au" },
@@ -490,18 +476,14 @@ TEST(answers_are_read_whole_or_not)
 	static const struct pair texts[] = { { "Name", "s" },
 					     { "Scheduler", "s" },
 					     { "Law", "s" } };
-	DBusMessageIter iter;
-	DBusMessage *m = rows_of(rows, ARRAY_SIZE(rows), 2, &iter);
 
-	answer = &iter;
+	answer = &r->iter;
+	rows_of(r, rows, ARRAY_SIZE(rows), 2);
 	CHECK(lack_each("rows", read_answer) >= 20);
-	dbus_message_unref(m);
-	m = gpu_of(2, 3, 2, false, &iter);
+	gpu_of(r, 2, 3, 2, false);
 	CHECK(lack_each("read_gpu", read_one_gpu) >= 2);
-	dbus_message_unref(m);
-	m = dict_of(texts, ARRAY_SIZE(texts), &iter);
+	dict_of(r, texts, ARRAY_SIZE(texts));
 	CHECK(lack_each("read_gpu", read_one_gpu) >= 3);
-	dbus_message_unref(m);
 }
 
 TEST(an_array_that_no_memory_can_hold_is_not_made)
