@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 
 #include "check.h"
@@ -173,6 +174,8 @@ static pid_t begin_churn(const struct machine *machine)
 	pid_t pid = fork();
 
 	CHECK(pid >= 0);
+	if (pid == 0)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (unsigned i = 0; pid == 0; i++) {
 		char path[160];
 

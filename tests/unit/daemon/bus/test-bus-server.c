@@ -4,6 +4,7 @@
  * systemd tells it. */
 
 #include <poll.h>
+#include <sys/prctl.h>
 
 #include "check.h"
 #include "core/ledger/lease.h"
@@ -179,6 +180,7 @@ static pid_t serve_systemd(const struct rig *rig, const char *interface,
 	if (pid == 0) {
 		sd_bus *bus = rig_connect(rig, 0);
 
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		CHECK(sd_bus_add_object_vtable(bus, NULL, "/org/freedesktop/systemd1/unit/self",
 					       interface, vtable, NULL) >= 0);
 		CHECK(sd_bus_request_name(bus, "org.freedesktop.systemd1", 0) >= 0);

@@ -26,52 +26,86 @@
 
 /* ---- killing ------------------------------------------------------------------------------- */
 
-FIXTURE(struct helper, helper, *helper = helper_new(), helper_stop(helper));
+/* The helper with a client, and a process that the test may let it kill. */
+struct aim {
+	struct helper helper;
+	int client, pidfd;
+	pid_t victim; /* 0: it was killed */
+};
 
-TEST_WITH(the_process_of_a_pidfd_is_killed, struct helper *helper)
+/* With the helper that was started. */
+static void aim_take(struct aim *aim)
 {
-	int client = client_connect(helper), pidfd;
-	pid_t victim, other = victim_new();
+	aim->client = client_connect(&aim->helper);
+	aim->victim = victim_new();
+	aim->pidfd = victim_pidfd(aim->victim);
+}
 
+static bool kills(const struct aim *aim, const char *answer)
+{
+	return client_kills(aim->client, aim->pidfd, answer);
+}
+
+static bool was_killed(struct aim *aim)
+{
+	bool was = victim_was_killed(aim->victim);
+
+	aim->victim = 0;
+	return was;
+}
+
+static bool lives(const struct aim *aim)
+{
+	return waitpid(aim->victim, NULL, WNOHANG) == 0;
+}
+
+static void uses_kfd(const struct aim *aim, bool uses)
+{
+	helper_uses_kfd(&aim->helper, aim->victim, uses);
+}
+
+static void aim_done(struct aim *aim)
+{
+	if (aim->victim > 0)
+		CHECK(kill(aim->victim, SIGKILL) == 0 && was_killed(aim));
+	close(aim->pidfd);
+	close(aim->client);
+	helper_stop(&aim->helper);
+}
+
+FIXTURE(struct aim, aim, (aim->helper = helper_new(), aim_take(aim)), aim_done(aim));
+
+TEST_WITH(the_process_of_a_pidfd_is_killed, struct aim *aim)
+{
 	for (unsigned i = 0; i < 3; i++) {
-		victim = victim_new();
-		helper_uses_kfd(helper, victim, true);
-		pidfd = victim_pidfd(victim);
-		CHECK(client_kills(client, pidfd, "ok"));
+		pid_t victim = victim_new();
+		int pidfd = victim_pidfd(victim);
+
+		helper_uses_kfd(&aim->helper, victim, true);
+		CHECK(client_kills(aim->client, pidfd, "ok"));
 		CHECK(victim_was_killed(victim));
 		close(pidfd);
 	}
-	CHECK(waitpid(other, NULL, WNOHANG) == 0); /* and nobody else is */
-	kill(other, SIGKILL);
-	CHECK(victim_was_killed(other));
-	close(client);
+	CHECK(lives(aim)); /* and nobody else is */
 }
 
 /* The number may be another's by then. */
-TEST_WITH(a_process_that_has_ended_is_not_killed_again, struct helper *helper)
+TEST_WITH(a_process_that_has_ended_is_not_killed_again, struct aim *aim)
 {
-	int client = client_connect(helper), pidfd;
-	pid_t victim = victim_new();
-
-	pidfd = victim_pidfd(victim);
-	kill(victim, SIGKILL);
-	CHECK(waitid(P_PID, (id_t)victim, &(siginfo_t){ 0 }, WEXITED | WNOWAIT) == 0);
-	CHECK(client_kills(client, pidfd, "error 3 "));
-	CHECK(victim_was_killed(victim));
-	CHECK(client_kills(client, pidfd, "error 3 "));
-	close(pidfd);
-	close(client);
+	kill(aim->victim, SIGKILL);
+	CHECK(waitid(P_PID, (id_t)aim->victim, &(siginfo_t){ 0 }, WEXITED | WNOWAIT) == 0);
+	CHECK(kills(aim, "error 3 "));
+	CHECK(was_killed(aim));
+	CHECK(kills(aim, "error 3 "));
 }
 
-TEST_WITH(a_kill_needs_one_pidfd_and_nothing_else, struct helper *helper)
+TEST_WITH(a_kill_needs_one_pidfd_and_nothing_else, struct aim *aim)
 {
-	int client = client_connect(helper), fds[16], event = eventfd(0, EFD_CLOEXEC);
-	pid_t victim = victim_new();
+	int client = aim->client, fds[16], event = eventfd(0, EFD_CLOEXEC);
 
 	CHECK(event >= 0);
-	fds[0] = victim_pidfd(victim);
-	for (unsigned i = 1; i < 16; i++)
-		fds[i] = fds[0];
+	for (unsigned i = 0; i < 16; i++)
+		fds[i] = aim->pidfd;
 	CHECK(client_asks(client, "kill 1", -1, "error 74 "));
 	CHECK(client_asks(client, "kill 1", event, "error 9 "));
 	CHECK(client_asks(client, "kill 1", client, "error 9 "));
@@ -79,71 +113,60 @@ TEST_WITH(a_kill_needs_one_pidfd_and_nothing_else, struct helper *helper)
 	CHECK(client_hears(client, "error 74 "));
 	CHECK(client_send(client, "kill 1", 6, fds, 16));
 	CHECK(client_hears(client, "error 74 "));
-	CHECK(client_asks(client, "thaw a.service", fds[0], "error 74 "));
-	CHECK(waitpid(victim, NULL, WNOHANG) == 0);
+	CHECK(client_asks(client, "thaw a.service", aim->pidfd, "error 74 "));
+	CHECK(lives(aim));
 
-	helper_uses_kfd(helper, victim, true);
-	CHECK(client_kills(client, fds[0], "ok")); /* the refused requests have changed nothing */
-	CHECK(victim_was_killed(victim));
-	close(fds[0]);
+	uses_kfd(aim, true);
+	CHECK(kills(aim, "ok")); /* the refused requests have changed nothing */
+	CHECK(was_killed(aim));
 	close(event);
-	close(client);
 }
 
-TEST_WITH(process_one_the_helper_and_its_client_are_never_killed, struct helper *helper)
+TEST_WITH(process_one_the_helper_and_its_client_are_never_killed, struct aim *aim)
 {
-	int client = client_connect(helper), one = victim_pidfd(1), self = victim_pidfd(getpid()),
-	    it = victim_pidfd(helper->pid);
+	const pid_t pids[] = { 1, getpid(), aim->helper.pid };
 
-	CHECK(client_kills(client, one, "error 1 process 1 ("));
-	CHECK(client_kills(client, self, "error 1 process "));
-	CHECK(client_kills(client, it, "error 1 process "));
-	close(it);
-	close(self);
-	close(one);
-	close(client);
+	for (size_t i = 0; i < ARRAY_SIZE(pids); i++) {
+		int pidfd = victim_pidfd(pids[i]);
+
+		CHECK(client_kills(aim->client, pidfd,
+				   i == 0 ? "error 1 process 1 (" : "error 1 process "));
+		close(pidfd);
+	}
 }
 
 /* ---- processes that gpuarbd must not be able to end ----------------------------------------- */
 
 /* A gpuarbd that an attacker controls may name any process, with its right pidfd and start time. */
-TEST_WITH(a_process_that_uses_no_kfd_device_is_not_killed, struct helper *helper)
+TEST_WITH(a_process_that_uses_no_kfd_device_is_not_killed, struct aim *aim)
 {
-	int client = client_connect(helper), pidfd;
-	pid_t victim = victim_new(), other = victim_new();
+	pid_t other = victim_new();
 
-	helper_uses_kfd(helper, other, true);
-	pidfd = victim_pidfd(victim);
-	CHECK(client_kills(client, pidfd, "error 19 "));
-	helper_uses_kfd(helper, victim, true);
-	helper_uses_kfd(helper, victim, false); /* it has closed the device again */
-	CHECK(client_kills(client, pidfd, "error 19 "));
-	CHECK(waitpid(victim, NULL, WNOHANG) == 0 && waitpid(other, NULL, WNOHANG) == 0);
+	helper_uses_kfd(&aim->helper, other, true);
+	CHECK(kills(aim, "error 19 "));
+	uses_kfd(aim, true);
+	uses_kfd(aim, false); /* it has closed the device again */
+	CHECK(kills(aim, "error 19 "));
+	CHECK(lives(aim) && waitpid(other, NULL, WNOHANG) == 0);
 
-	helper_uses_kfd(helper, victim, true);
-	CHECK(client_kills(client, pidfd, "ok") && victim_was_killed(victim));
+	uses_kfd(aim, true);
+	CHECK(kills(aim, "ok") && was_killed(aim));
 	kill(other, SIGKILL);
 	CHECK(victim_was_killed(other));
-	close(pidfd);
-	close(client);
 }
 
-TEST_WITH(a_process_with_another_start_time_is_not_killed, struct helper *helper)
+TEST_WITH(a_process_with_another_start_time_is_not_killed, struct aim *aim)
 {
-	int client = client_connect(helper), pidfd;
-	pid_t victim = victim_new();
 	char text[64];
 
-	helper_uses_kfd(helper, victim, true);
-	pidfd = victim_pidfd(victim);
-	snprintf(text, sizeof(text), "kill %llu", (unsigned long long)start_time_of(victim) + 1);
-	CHECK(client_asks(client, text, pidfd, "error 3 "));
-	CHECK(client_asks(client, "kill 0", pidfd, "error 3 "));
-	CHECK(client_asks(client, "kill", pidfd, "error 74 "));
-	CHECK(waitpid(victim, NULL, WNOHANG) == 0);
-	CHECK(client_kills(client, pidfd, "ok") && victim_was_killed(victim));
-	close(pidfd);
-	close(client);
+	uses_kfd(aim, true);
+	snprintf(text, sizeof(text), "kill %llu",
+		 (unsigned long long)start_time_of(aim->victim) + 1);
+	CHECK(client_asks(aim->client, text, aim->pidfd, "error 3 "));
+	CHECK(client_asks(aim->client, "kill 0", aim->pidfd, "error 3 "));
+	CHECK(client_asks(aim->client, "kill", aim->pidfd, "error 74 "));
+	CHECK(lives(aim));
+	CHECK(kills(aim, "ok") && was_killed(aim));
 }
 
 /* A process of the user; a setuid program has two. */
@@ -158,6 +181,7 @@ static pid_t victim_of(uid_t real, uid_t effective)
 	CHECK(pid >= 0);
 	if (pid == 0) {
 		CHECK(setresuid(real, effective, effective) == 0);
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the change of users, which resets it */
 		CHECK(write(ready[1], "", 1) == 1);
 		for (;;)
 			pause();
@@ -209,61 +233,47 @@ TEST(process_of_another_user_is_not_killed)
 	helper_stop(&helper);
 }
 
-TEST_WITH(a_unit_of_another_process_is_not_frozen, struct helper *helper)
+TEST_WITH(a_unit_of_another_process_is_not_frozen, struct aim *aim)
 {
-	int client = client_connect(helper), pidfd;
-	pid_t victim = victim_new();
+	int client = aim->client, pidfd = aim->pidfd;
 
-	pidfd = victim_pidfd(victim);
 	CHECK(client_freezes(client, "postgresql.service", pidfd, "error 19 "));
-	helper_uses_kfd(helper, victim, true);
+	uses_kfd(aim, true);
 	CHECK(client_freezes(client, "postgresql.service", pidfd, "error 1 "));
 	CHECK(client_freezes(client, "postgresql.service", -1, "error 74 "));
 	CHECK(client_asks(client, "freeze postgresql.service", pidfd, "error 74 "));
-	kill(victim, SIGKILL);
-	CHECK(victim_was_killed(victim));
-	close(pidfd);
-	close(client);
+	CHECK(lives(aim));
 }
 
-TEST(kernel_threads_are_never_killed)
+TEST_WITH(kernel_threads_are_never_killed, struct aim *aim)
 {
-	struct helper helper;
-	int client, pidfd;
+	int pidfd;
 
 	if (!sees_kthreadd())
 		SKIP("kernel threads are not to be seen here");
-	helper = helper_new();
-	client = client_connect(&helper);
 	pidfd = victim_pidfd(2);
-	CHECK(client_kills(client, pidfd, "error 1 process 2 ("));
+	CHECK(client_kills(aim->client, pidfd, "error 1 process 2 ("));
 	close(pidfd);
-	close(client);
-	helper_stop(&helper);
 }
 
 TEST(kill_is_logged_to_the_journal)
 {
-	_cleanup_(helper_stop) struct helper helper;
-	int client, pidfd, log[2];
+	_cleanup_(aim_done) struct aim aim;
 	char line[200] = "", expected[64];
-	pid_t victim = victim_new();
+	int log[2];
 
 	CHECK(pipe2(log, O_CLOEXEC) == 0);
-	helper_listen(&helper);
-	helper_start(&helper, NULL, NULL, log[1]);
-	client = client_connect(&helper);
-	pidfd = victim_pidfd(victim);
-	helper_uses_kfd(&helper, victim, true);
-	CHECK(client_kills(client, pidfd, "ok"));
-	CHECK(victim_was_killed(victim));
+	helper_listen(&aim.helper);
+	helper_start(&aim.helper, NULL, NULL, log[1]);
+	aim_take(&aim);
+	snprintf(expected, sizeof(expected), "process %d (", (int)aim.victim);
+	uses_kfd(&aim, true);
+	CHECK(kills(&aim, "ok"));
+	CHECK(was_killed(&aim));
 	CHECK(read(log[0], line, sizeof(line) - 1) > 0);
-	snprintf(expected, sizeof(expected), "process %d (", (int)victim);
 	CHECK(strstr(line, expected) && strstr(line, "): SIGKILL\n"));
 	close(log[0]);
 	close(log[1]);
-	close(pidfd);
-	close(client);
 }
 
 static bool nobody_may_run(const char *program)
@@ -280,27 +290,19 @@ static bool nobody_may_run(const char *program)
 
 TEST(kill_that_the_kernel_refuses_is_reported)
 {
-	struct helper helper;
-	int client, pidfd;
-	pid_t victim;
+	struct aim aim;
 
 	if (geteuid() != 0 || !nobody_may_run(getenv("GPUARB_ENFORCE")))
 		SKIP("the helper cannot be run as nobody here");
-	helper_listen(&helper);
-	helper.uid = NOBODY;
-	CHECK(chmod(helper.dir, 0755) == 0);
-	helper_start(&helper, NULL, NULL, -1);
-	victim = victim_new();
-	pidfd = victim_pidfd(victim);
-	client = client_connect(&helper);
-	helper_uses_kfd(&helper, victim, true);
-	CHECK(client_kills(client, pidfd, "error 1 "));
-	CHECK(waitpid(victim, NULL, WNOHANG) == 0);
-	kill(victim, SIGKILL);
-	CHECK(victim_was_killed(victim));
-	close(pidfd);
-	close(client);
-	helper_stop(&helper);
+	helper_listen(&aim.helper);
+	aim.helper.uid = NOBODY;
+	CHECK(chmod(aim.helper.dir, 0755) == 0);
+	helper_start(&aim.helper, NULL, NULL, -1);
+	aim_take(&aim);
+	uses_kfd(&aim, true);
+	CHECK(kills(&aim, "error 1 "));
+	CHECK(lives(&aim));
+	aim_done(&aim);
 }
 
 /* ---- start and end ------------------------------------------------------------------------- */
@@ -396,45 +398,35 @@ static void let_pass(long msec)
 
 TEST(request_sent_while_the_helper_exits_is_carried_out)
 {
-	_cleanup_(helper_stop) struct helper helper;
-	int client, pidfd;
-	pid_t victim = victim_new();
+	_cleanup_(aim_done) struct aim aim;
 
-	helper_listen(&helper);
-	helper_start(&helper, "1", NULL, -1);
-	client = client_connect(&helper);
-	CHECK(client_asks(client, "hello", -1, "error 74 "));
+	helper_listen(&aim.helper);
+	helper_start(&aim.helper, "1", NULL, -1);
+	aim_take(&aim);
+	CHECK(client_asks(aim.client, "hello", -1, "error 74 "));
 
 	/* When it goes on, its time is over and a request is there. */
-	CHECK(kill(helper.pid, SIGSTOP) == 0);
-	CHECK(waitid(P_PID, (id_t)helper.pid, &(siginfo_t){ 0 }, WSTOPPED) == 0);
+	CHECK(kill(aim.helper.pid, SIGSTOP) == 0);
+	CHECK(waitid(P_PID, (id_t)aim.helper.pid, &(siginfo_t){ 0 }, WSTOPPED) == 0);
 	let_pass(1100);
-	pidfd = victim_pidfd(victim);
-	helper_uses_kfd(&helper, victim, true);
-	client_sends_kill(client, pidfd);
-	CHECK(kill(helper.pid, SIGCONT) == 0);
-	CHECK(client_hears(client, "ok") && victim_was_killed(victim));
-	CHECK(helper_wait(&helper) == 0);
-	close(pidfd);
-	close(client);
+	uses_kfd(&aim, true);
+	client_sends_kill(aim.client, aim.pidfd);
+	CHECK(kill(aim.helper.pid, SIGCONT) == 0);
+	CHECK(client_hears(aim.client, "ok") && was_killed(&aim));
+	CHECK(helper_wait(&aim.helper) == 0);
 }
 
 TEST(systemd_starts_it_as_it_is)
 {
-	struct helper helper;
-	int client = -1, pidfd, status;
-	pid_t victim = victim_new(), pid;
-	int ready[2];
+	struct aim aim = { 0 };
+	int ready[2], status;
 	char c, sysfs[128];
+	pid_t pid;
 
-	if (system("systemd-socket-activate --version >/dev/null 2>&1") != 0) {
-		kill(victim, SIGKILL);
-		victim_was_killed(victim);
+	if (system("systemd-socket-activate --version >/dev/null 2>&1") != 0)
 		SKIP("there is no systemd-socket-activate");
-	}
-	helper_prepare(&helper);
-	helper_uses_kfd(&helper, victim, true);
-	snprintf(sysfs, sizeof(sysfs), "--sysfs=%s", helper.sysfs);
+	helper_prepare(&aim.helper);
+	snprintf(sysfs, sizeof(sysfs), "--sysfs=%s", aim.helper.sysfs);
 	CHECK(pipe2(ready, O_CLOEXEC) == 0);
 	pid = fork();
 	CHECK(pid >= 0);
@@ -442,20 +434,20 @@ TEST(systemd_starts_it_as_it_is)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		dup2(ready[1], STDERR_FILENO); /* it says when it listens */
 		execlp("systemd-socket-activate", "systemd-socket-activate", "--seqpacket", "-l",
-		       helper.path, getenv("GPUARB_ENFORCE"), "--exit-idle-time=1", sysfs,
+		       aim.helper.path, getenv("GPUARB_ENFORCE"), "--exit-idle-time=1", sysfs,
 		       (char *)NULL);
 		_exit(127);
 	}
 	close(ready[1]);
 	CHECK(read(ready[0], &c, 1) == 1);
-	client = client_connect(&helper);
-	pidfd = victim_pidfd(victim);
-	CHECK(client_kills(client, pidfd, "ok") && victim_was_killed(victim));
-	close(pidfd);
-	close(client);
+	aim_take(&aim);
+	uses_kfd(&aim, true);
+	CHECK(kills(&aim, "ok") && was_killed(&aim));
+	close(aim.client);
+	aim.client = -1; /* which lets the helper end */
 	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
 	close(ready[0]);
-	helper_stop(&helper);
+	aim_done(&aim);
 }
 
 /* ---- processes without a lease --------------------------------------------------------------- */
@@ -506,15 +498,15 @@ static void await_terminal(int terminal, const char *text)
 	CHECK(strstr(terminal_shows(terminal), text));
 }
 
-TEST_WITH(process_without_a_lease_is_warned_and_killed_on_its_terminal, struct helper *helper)
+TEST_WITH(process_without_a_lease_is_warned_and_killed_on_its_terminal, struct aim *aim)
 {
-	int client = client_connect(helper), terminal;
+	int client = aim->client, terminal;
 	pid_t victim = victim_on_terminal(NOBODY, NOBODY, NOBODY, NOBODY, &terminal);
 	int pidfd = victim_pidfd(victim);
 
 	CHECK(client_orders(client, ENFORCE_WARN, pidfd, NOBODY, "warned", "error 19 "));
 	CHECK(strcmp(terminal_shows(terminal), "") == 0);
-	helper_uses_kfd(helper, victim, true);
+	helper_uses_kfd(&aim->helper, victim, true);
 	CHECK(client_orders(client, ENFORCE_WARN, pidfd, NOBODY, "no\x1b]lease\n", "ok"));
 	await_terminal(terminal, "): no?]lease?\r");
 	CHECK(waitpid(victim, NULL, WNOHANG) == 0);
@@ -523,21 +515,20 @@ TEST_WITH(process_without_a_lease_is_warned_and_killed_on_its_terminal, struct h
 	await_terminal(terminal, "gpuarb: process ");
 	close(terminal);
 	close(pidfd);
-	close(client);
 }
 
-TEST_WITH(process_of_root_or_of_another_user_is_not_ended_without_a_lease, struct helper *helper)
+TEST_WITH(process_of_root_or_of_another_user_is_not_ended_without_a_lease, struct aim *aim)
 {
 	static const uid_t uids[][3] = {
 		{ 0, 0, 0 }, { NOBODY, NOBODY, 0 }, { 0, NOBODY, NOBODY }, { 1, 1, 1 }
 	};
-	int client = client_connect(helper), terminal, pidfd;
+	int client = aim->client, terminal, pidfd;
 
 	for (size_t i = 0; i < ARRAY_SIZE(uids); i++) {
 		pid_t victim = victim_on_terminal(uids[i][0], uids[i][1], uids[i][2], 2, &terminal);
 
 		pidfd = victim_pidfd(victim);
-		helper_uses_kfd(helper, victim, true);
+		helper_uses_kfd(&aim->helper, victim, true);
 		CHECK(client_orders(client, ENFORCE_END, pidfd, NOBODY, "killed", "error 1 "));
 		CHECK(client_orders(client, ENFORCE_END, pidfd, 0, "killed", "error 1 "));
 		CHECK(client_orders(client, ENFORCE_WARN, pidfd, 0, "warned", "error 1 "));
@@ -549,5 +540,4 @@ TEST_WITH(process_of_root_or_of_another_user_is_not_ended_without_a_lease, struc
 		close(terminal);
 		close(pidfd);
 	}
-	close(client);
 }

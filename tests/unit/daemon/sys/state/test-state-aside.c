@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -238,6 +239,7 @@ TEST_WITH(lock_of_a_killed_daemon_is_released, struct rig *rig)
 	child = fork();
 	CHECK(child >= 0);
 	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		open_state(rig);
 		if (write(ready[1], "", 1) == 1)
 			pause();
