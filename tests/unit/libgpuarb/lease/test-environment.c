@@ -73,9 +73,12 @@ static struct gpuarb_partition partition_on(uint32_t kfd_gpu_id)
 					  .tier = "cooperative" };
 }
 
-/* Makes the environment for partitions on the four GPUs; the sentence of a failure goes to buf. */
-static int make(const struct gpuarb_partition *partitions, size_t n, struct variable *variables,
-		char ***ret, char *buf, size_t size)
+/* Of the last make(): the environment, or the sentence of a failure. */
+static char **made;
+static char why[256];
+
+/* Makes the environment of a process with these variables for partitions on the four GPUs. */
+static int make(const struct gpuarb_partition *partitions, size_t n, struct variable *variables)
 {
 	struct gpuarb gpuarb = { .references = 1 };
 	struct topology topology = four();
@@ -87,9 +90,11 @@ static int make(const struct gpuarb_partition *partitions, size_t n, struct vari
 					   .topology = &topology,
 					   .get = lookup,
 					   .userdata = variables };
-	int r = environment_make(&environment, ret);
+	int r;
 
-	snprintf(buf, size, "%s", gpuarb_last_error(&gpuarb));
+	free(TAKE_PTR(made));
+	r = environment_make(&environment, &made);
+	snprintf(why, sizeof(why), "%s", gpuarb_last_error(&gpuarb));
 	handle_begin(&gpuarb);
 	free(topology.gpus);
 	return r;
@@ -101,11 +106,9 @@ static void check_hip_queues(const char *of_user, const char *expected)
 {
 	struct variable variables[] = { { "GPU_MAX_HW_QUEUES", of_user }, { NULL, NULL } };
 	struct gpuarb_partition partition = partition_on(1003);
-	char **environment, why[256];
 
-	CHECK(make(&partition, 1, variables, &environment, why, sizeof(why)) == 0);
-	CHECK(strcmp(value_of(environment, "GPU_MAX_HW_QUEUES"), expected) == 0);
-	free(environment);
+	CHECK(make(&partition, 1, variables) == 0);
+	CHECK(strcmp(value_of(made, "GPU_MAX_HW_QUEUES"), expected) == 0);
 }
 
 /* The lease has 5 queues, of which one is ROCr's. */
@@ -125,18 +128,16 @@ TEST(hip_gets_the_smaller_of_the_queues_of_user_and_lease)
 TEST(only_the_gpu_of_the_lease_is_visible_and_masked)
 {
 	struct gpuarb_partition partition = partition_on(1003);
-	char **environment, why[256];
 
-	CHECK(make(&partition, 1, NULL, &environment, why, sizeof(why)) == 0);
-	CHECK(strcmp(value_of(environment, "ROCR_VISIBLE_DEVICES"), "2") == 0);
-	CHECK(strcmp(value_of(environment, "HSA_CU_MASK"), "0:0x3fffffff") == 0);
-	CHECK(strcmp(value_of(environment, "GPU_MAX_HW_QUEUES"), "4") == 0);
-	CHECK(strcmp(value_of(environment, "GPUARB_LEASE"), "7") == 0);
-	CHECK(takes_out(environment, "HSA_CU_MASK_SKIP_INIT"));
-	CHECK(takes_out(environment, "HIP_VISIBLE_DEVICES"));
-	CHECK(takes_out(environment, "CUDA_VISIBLE_DEVICES"));
-	CHECK(takes_out(environment, "GPU_DEVICE_ORDINAL"));
-	free(environment);
+	CHECK(make(&partition, 1, NULL) == 0);
+	CHECK(strcmp(value_of(made, "ROCR_VISIBLE_DEVICES"), "2") == 0);
+	CHECK(strcmp(value_of(made, "HSA_CU_MASK"), "0:0x3fffffff") == 0);
+	CHECK(strcmp(value_of(made, "GPU_MAX_HW_QUEUES"), "4") == 0);
+	CHECK(strcmp(value_of(made, "GPUARB_LEASE"), "7") == 0);
+	CHECK(takes_out(made, "HSA_CU_MASK_SKIP_INIT"));
+	CHECK(takes_out(made, "HIP_VISIBLE_DEVICES"));
+	CHECK(takes_out(made, "CUDA_VISIBLE_DEVICES"));
+	CHECK(takes_out(made, "GPU_DEVICE_ORDINAL"));
 }
 
 TEST(a_capped_lease_leaves_one_queue_for_sdma_queues)
@@ -172,23 +173,21 @@ TEST(indices_of_masks_follow_the_visible_list)
 {
 	static const uint32_t wide[] = { 0x5, 0x0, 0xa0000001 };
 	struct gpuarb_partition partitions[2] = { partition_on(1004), partition_on(1001) };
-	char **environment, why[256];
 
 	partitions[1].cu_mask = wide;
 	partitions[1].cu_mask_words = 3;
-	CHECK(make(partitions, 2, NULL, &environment, why, sizeof(why)) == 0);
-	CHECK(strcmp(value_of(environment, "ROCR_VISIBLE_DEVICES"), "3,0") == 0);
-	CHECK(strcmp(value_of(environment, "HSA_CU_MASK"),
-		     "0:0x3fffffff;1:0xa00000010000000000000005") == 0);
-	free(environment);
+	CHECK(make(partitions, 2, NULL) == 0);
+	CHECK(strcmp(value_of(made, "ROCR_VISIBLE_DEVICES"), "3,0") == 0);
+	CHECK(strcmp(value_of(made, "HSA_CU_MASK"), "0:0x3fffffff;1:0xa00000010000000000000005") ==
+	      0);
 }
 
 TEST(simulated_gpus_are_numbered_in_the_order_of_the_lease)
 {
 	struct gpuarb_partition partitions[2] = { partition_on(0), partition_on(0) };
-	char **environment, why[256];
+	char **environment;
 
-	CHECK(make(partitions, 2, NULL, &environment, why, sizeof(why)) == -ENODEV);
+	CHECK(make(partitions, 2, NULL) == -ENODEV);
 
 	struct gpuarb gpuarb = { .references = 1 };
 	struct topology_gpu none[2] = { { .kfd_gpu_id = 0 }, { .kfd_gpu_id = 0 } };
@@ -206,45 +205,40 @@ TEST(simulated_gpus_are_numbered_in_the_order_of_the_lease)
 TEST(the_gpu_with_the_fewest_queues_limits_hip)
 {
 	struct gpuarb_partition partitions[2] = { partition_on(1001), partition_on(1002) };
-	char **environment, why[256];
 
 	partitions[0].queues = 24;
 	partitions[0].processes = 4; /* 6 each, less 1 and 2: 3 */
 	partitions[0].streams = 2;
 	partitions[1].queues = 9;
 	partitions[1].processes = 2; /* 4 each, less 1: 3 */
-	CHECK(make(partitions, 2, NULL, &environment, why, sizeof(why)) == 0);
-	CHECK(strcmp(value_of(environment, "GPU_MAX_HW_QUEUES"), "3") == 0);
-	free(environment);
+	CHECK(make(partitions, 2, NULL) == 0);
+	CHECK(strcmp(value_of(made, "GPU_MAX_HW_QUEUES"), "3") == 0);
 
 	partitions[1].queues = 5;
-	CHECK(make(partitions, 2, NULL, &environment, why, sizeof(why)) == 0);
-	CHECK(strcmp(value_of(environment, "GPU_MAX_HW_QUEUES"), "1") == 0);
-	free(environment);
+	CHECK(make(partitions, 2, NULL) == 0);
+	CHECK(strcmp(value_of(made, "GPU_MAX_HW_QUEUES"), "1") == 0);
 }
 
 TEST(too_few_queues_are_refused_with_the_number_to_request)
 {
 	struct gpuarb_partition partition = partition_on(1001);
-	char **environment, why[256];
 
 	partition.queues = 8;
 	partition.processes = 2;
 	partition.streams = 3;
-	CHECK(make(&partition, 1, NULL, &environment, why, sizeof(why)) == -ERANGE);
+	CHECK(make(&partition, 1, NULL) == -ERANGE);
 	CHECK(strstr(why, " 10 "));
 
 	partition.queues = UINT32_MAX;
 	partition.streams = UINT32_MAX;
 	partition.processes = 1;
-	CHECK(make(&partition, 1, NULL, &environment, why, sizeof(why)) == -ERANGE);
+	CHECK(make(&partition, 1, NULL) == -ERANGE);
 }
 
 TEST(an_inherited_mask_is_a_conflict)
 {
 	static const char *const names[] = { "HSA_CU_MASK", "ROC_GLOBAL_CU_MASK" };
 	struct gpuarb_partition partition = partition_on(1001);
-	char **environment, why[256];
 
 	/* The last four are masks that ROCr or the hardware drops without an error. */
 	static const char *const values[] = { "0:0xff", "0:304-400", "GPU-0123456789abcdef:0-29",
@@ -254,10 +248,9 @@ TEST(an_inherited_mask_is_a_conflict)
 		struct variable set[] = { { names[i % 2], values[i / 2] }, { NULL, NULL } };
 		struct variable empty[] = { { names[i % 2], "" }, { NULL, NULL } };
 
-		CHECK(make(&partition, 1, set, &environment, why, sizeof(why)) == -EEXIST);
+		CHECK(make(&partition, 1, set) == -EEXIST);
 		CHECK(strstr(why, names[i % 2]));
-		CHECK(make(&partition, 1, empty, &environment, why, sizeof(why)) == 0);
-		free(environment);
+		CHECK(make(&partition, 1, empty) == 0);
 	}
 }
 
@@ -295,8 +288,8 @@ TEST(a_visible_list_that_hides_a_gpu_of_the_lease_is_refused)
 			struct variable set[] = { { "ROCR_VISIBLE_DEVICES", lists[i].value },
 						  { NULL, NULL } };
 			struct gpuarb_partition partition = partition_on(1001 + gpu);
-			char **environment, why[256], index[4];
-			int r = make(&partition, 1, set, &environment, why, sizeof(why));
+			char index[4];
+			int r = make(&partition, 1, set);
 
 			if (r != (lists[i].shows[gpu] ? 0 : -EEXIST))
 				fprintf(stderr, "list \"%s\", GPU %u: %s\n", lists[i].value, gpu,
@@ -305,17 +298,15 @@ TEST(a_visible_list_that_hides_a_gpu_of_the_lease_is_refused)
 			if (r < 0)
 				continue;
 			snprintf(index, sizeof(index), "%u", gpu);
-			CHECK(strcmp(value_of(environment, "ROCR_VISIBLE_DEVICES"), index) == 0);
-			free(environment);
+			CHECK(strcmp(value_of(made, "ROCR_VISIBLE_DEVICES"), index) == 0);
 		}
 }
 
 TEST(a_gpu_that_the_process_does_not_see_is_refused)
 {
 	struct gpuarb_partition partition = partition_on(4711);
-	char **environment, why[256];
 
-	CHECK(make(&partition, 1, NULL, &environment, why, sizeof(why)) == -ENODEV);
+	CHECK(make(&partition, 1, NULL) == -ENODEV);
 	CHECK(strstr(why, "0000:03:00.0"));
 }
 
@@ -344,13 +335,12 @@ TEST(an_empty_mask_is_refused)
 {
 	static const uint32_t none[] = { 0, 0 };
 	struct gpuarb_partition partition = partition_on(1001);
-	char **environment, why[256];
 
 	partition.cu_mask = none;
-	CHECK(make(&partition, 1, NULL, &environment, why, sizeof(why)) == -EBADFD);
+	CHECK(make(&partition, 1, NULL) == -EBADFD);
 	partition.cu_mask_words = 0;
-	CHECK(make(&partition, 1, NULL, &environment, why, sizeof(why)) == -EBADFD);
-	CHECK(make(&partition, 0, NULL, &environment, why, sizeof(why)) == -EBADFD);
+	CHECK(make(&partition, 1, NULL) == -EBADFD);
+	CHECK(make(&partition, 0, NULL) == -EBADFD);
 }
 
 /* ---- the parser of ROCr --------------------------------------------------------------- */
@@ -495,7 +485,7 @@ static int make_without_memory(long allocations)
 		.get = lookup,
 		.userdata = (void *)(uintptr_t)all,
 	};
-	char **made = NULL;
+	char **ret = NULL;
 	struct mask mask;
 	int r;
 
@@ -506,13 +496,13 @@ static int make_without_memory(long allocations)
 		gpus[i] = (struct topology_gpu){ .kfd_gpu_id = i + 1 };
 	}
 	lack_left = allocations;
-	r = environment_make(&environment, &made);
-	CHECK((r == 0) == (made != NULL));
-	for (size_t i = 0; made && i < MANY; i++)
-		CHECK(environment_mask(value_of(made, "HSA_CU_MASK"), i, &mask) &&
+	r = environment_make(&environment, &ret);
+	CHECK((r == 0) == (ret != NULL));
+	for (size_t i = 0; ret && i < MANY; i++)
+		CHECK(environment_mask(value_of(ret, "HSA_CU_MASK"), i, &mask) &&
 		      memcmp(mask.word, words, sizeof(words)) == 0);
-	CHECK(!made || takes_out(made, "GPU_DEVICE_ORDINAL"));
-	free(made);
+	CHECK(!ret || takes_out(ret, "GPU_DEVICE_ORDINAL"));
+	free(ret);
 	handle_begin(&gpuarb);
 	return r;
 }
