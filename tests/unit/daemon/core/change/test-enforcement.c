@@ -30,6 +30,21 @@ TEST_WITH(a_borrower_whose_deadline_passed_gets_time_to_acknowledge_again, struc
 	CHECK(next_enforce_step(c) == ENFORCE_STEP_REPORT);
 }
 
+/* A lease is planned, and the save before its own is the first that succeeds again. */
+TEST_WITH(a_proposal_does_not_take_back_the_time_that_was_given, struct contest *c)
+{
+	struct arbiter *arbiter = c->l.s.arbiter;
+	struct lease *next;
+
+	c->l.now += 10 * SECOND_USEC;
+	CHECK(lease_next_version(c->borrower, c->borrower->n_partitions, &next) == 0);
+	arbiter_give_time(arbiter, c->l.now);
+	CHECK(arbiter_commit(arbiter, next) == c->borrower);
+	CHECK(next_enforce_step(c) == ENFORCE_STEP_NONE);
+	c->l.now += SECOND_USEC;
+	CHECK(next_enforce_step(c) == ENFORCE_STEP_REPORT);
+}
+
 TEST(activation_waits_for_a_tenant_with_enforce_report)
 {
 	struct contest c = contest_of(ENFORCE_STEP_REPORT);

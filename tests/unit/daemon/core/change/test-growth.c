@@ -480,6 +480,26 @@ TEST(many_leases_on_64_gpus_have_their_leasts)
 		CHECK(s.arbiter->gpus[i].n_partitions >= (crowd - 8) / CROWDED_GPUS);
 }
 
+/* The promise ends with the grant, and no other round was due. */
+TEST_WITH(a_lease_grows_into_what_a_grant_leaves_of_its_promise, struct lending *l)
+{
+	struct settings *settings = l->s.arbiter->settings;
+	struct lease *a, *fixed;
+
+	settings->activate_min_interval_usec = 10 * SECOND_USEC;
+	a = borrow(l, 4, 60);
+	fixed = reserve_as(l, LAB, "cus=30");
+	follow(l, a);
+	CHECK(cus_of(a) == 30 && fixed->state == STATE_GRANTED);
+	release(l->s.arbiter, fixed->id);
+	pass(l, settings->grow_delay_usec);
+	CHECK(cus_of(a) == 30 && cuset_count(&a->partitions[0].adaptation->promised) == 60);
+	CHECK(reserve_as(l, LAB, "cus=15")->state == STATE_GRANTED);
+	CHECK(cuset_empty(&a->partitions[0].adaptation->promised));
+	pass(l, 10 * SECOND_USEC);
+	CHECK(cus_of(a) == 45);
+}
+
 /* ---- the drawing of gpuarb(7) ------------------------------------------------------------ */
 
 /* Has it so many CUs in the engines 0 and 2, and in 1 and 3? */

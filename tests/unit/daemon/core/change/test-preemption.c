@@ -568,6 +568,30 @@ TEST_WITH(a_lease_with_requeue_waits_again_and_is_granted_again, struct lending 
 	CHECK(lease->state == STATE_WAITING);
 }
 
+TEST_WITH(the_reason_of_a_waiting_lease_is_published_when_a_revoked_lease_waits_again,
+	  struct lending *l)
+{
+	struct lease *first = requeueable(l, 30), *second = requeueable(l, 30), *next;
+	struct lease *rt = want(l, VR, -1, 60);
+
+	CHECK(first->revoked_for == rt->id && second->revoked_for == rt->id);
+	CHECK(arbiter_acknowledge(l->s.arbiter, first->id, first->generation) == 0);
+	CHECK(arbiter_observe(l->s.arbiter, NULL, 0) == 0);
+	CHECK(arbiter_plan_requeue(l->s.arbiter, &next) == 1);
+	forget_touched(&l->s);
+	CHECK(arbiter_commit(l->s.arbiter, next) == first && first->state == STATE_WAITING);
+	CHECK(touched_of(&l->s, rt->id, NULL) & TOUCH_REASON);
+}
+
+TEST_WITH(shared_cus_of_a_lease_that_waits_again_are_granted, struct lending *l)
+{
+	struct lease *lease = reserve_as(l, ANY, "cus=60 isolation=shared; requeue=1");
+	struct lease *rt = want(l, VR, -1, 30);
+
+	answer(l, lease);
+	CHECK(lease->state == STATE_WAITING && rt->state == STATE_GRANTED);
+}
+
 /* The program that waits again makes new queues: none of them was lost. */
 TEST_WITH(a_lease_that_waits_again_forgets_the_reset_of_its_gpu, struct lending *l)
 {

@@ -64,6 +64,17 @@ TEST_WITH(a_resize_above_the_quota_counts_what_the_lease_has, struct scene *s)
 	CHECK(resize(s, VR, lease->id, 25));
 }
 
+TEST_WITH(a_resize_keeps_the_processes_that_root_bound, struct scene *s)
+{
+	struct lease *lease = grant(s, LAB, 20);
+
+	CHECK(arbiter_bind(s->arbiter, lease->id, 7, false) == 0);
+	CHECK(arbiter_bind(s->arbiter, lease->id, 8, true) == 0);
+	CHECK(resize(s, LAB, lease->id, 30));
+	CHECK(lease_is_bound(lease, 7) && !lease_is_delegated(lease, 7));
+	CHECK(lease_is_delegated(lease, 8));
+}
+
 TEST(resize_needs_the_owner_and_matching_wants)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(2);
