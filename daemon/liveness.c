@@ -220,11 +220,8 @@ static int too_many_fds(struct result *result, int r)
 static int bind_process(struct daemon *daemon, struct lease *lease, struct liveness *liveness,
 			int process_fd, pid_t pid, bool root, struct result *result)
 {
-	int r = lease_reserve_bound(lease);
+	int r = holders_bind(daemon->holders, lease->id, process_fd, pid, root);
 
-	if (r < 0)
-		return result_set(result, RESULT_NO_MEMORY, "out of memory");
-	r = holders_bind(daemon->holders, lease->id, process_fd, pid, root);
 	if (r == -EEXIST)
 		return 0;
 	if (r < 0)

@@ -185,9 +185,9 @@ static int append_reason(sd_bus_message *m, const struct arbiter *arbiter,
 /* No or one dictionary: the refusal of a lease that waits. */
 static int append_waits_for(sd_bus_message *m, const struct lease *lease)
 {
-	bool refused = lease->state == STATE_WAITING && lease_refusal(lease)->gpu[0];
+	bool refused = lease->state == STATE_WAITING && lease->refusal.gpu[0];
 
-	return bus_append_refusals(m, lease_refusal(lease), refused, NULL, NULL);
+	return bus_append_refusals(m, &lease->refusal, refused, NULL, NULL);
 }
 
 /* The CUs of the base of each partition; of a fixed lease nothing. */

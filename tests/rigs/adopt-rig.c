@@ -12,9 +12,8 @@ struct lease *saved(const struct lease *lease)
 	CHECK(lease_new(&copy) == 0);
 	*copy = *lease;
 	copy->partitions = NULL;
-	copy->refusal = NULL; /* it is not saved, as the next ones */
-	copy->bound = NULL;
-	copy->n_bound = copy->bound_room = 0;
+	copy->refusal = (struct refusal){ 0 }; /* it is not saved, as the next one */
+	copy->n_bound = 0;
 	CHECK(lease_make_partitions(copy, lease->n_partitions) == 0);
 	lease_set_partitions(copy, lease->partitions);
 	if (lease->request) {

@@ -187,7 +187,7 @@ uint64_t lifecycle_notice_at(const struct arbiter *arbiter, const struct lease *
 /* Revokes leases whose duration is nearly over, with its end as their deadline. */
 void lifecycle_expire_durations(struct arbiter *arbiter, uint64_t now_usec);
 
-/* delegated: root binds it. -ENOENT, -ENOSPC, -ENOMEM. */
+/* delegated: root binds it. -ENOENT, -ENOSPC. */
 int arbiter_bind(struct arbiter *arbiter, uint64_t id, pid_t pid, bool delegated);
 void arbiter_bound_gone(struct arbiter *arbiter, uint64_t id, pid_t pid);
 

@@ -85,9 +85,7 @@ struct lease *lease_free(struct lease *lease)
 
 	lease_free(lease->shown);
 	free(lease->request);
-	free(lease->refusal);
 	free(lease->partitions);
-	free(lease->bound);
 	free(lease);
 	return NULL;
 }
@@ -127,20 +125,6 @@ void lease_unbind(struct lease *lease, pid_t pid)
 	lease->delegated &= ~(UINT64_C(1) << i | UINT64_C(1) << last);
 	lease->delegated |= i < last ? bit << i : 0;
 	lease->n_bound--;
-}
-
-int lease_reserve_bound(struct lease *lease)
-{
-	pid_t *bound;
-
-	if (lease->n_bound < lease->bound_room)
-		return 0;
-	bound = realloc(lease->bound, (lease->n_bound + 1) * sizeof(*bound));
-	if (!bound)
-		return -ENOMEM;
-	lease->bound = bound;
-	lease->bound_room = lease->n_bound + 1;
-	return 0;
 }
 
 uint64_t lease_gpus(const struct lease *lease)
@@ -213,11 +197,8 @@ int lease_next_version(const struct lease *lease, size_t n_partitions, struct le
 	next->partitions = NULL;
 	next->n_partitions = 0;
 	next->request = NULL;
-	next->refusal = NULL;
+	next->refusal = (struct refusal){ 0 };
 	next->shown = NULL;
-	next->bound = NULL;
-	next->n_bound = next->bound_room = 0;
-	next->delegated = 0;
 	next->touched = 0;
 	next->touched_next = NULL;
 	memset(next->reason, 0, sizeof(next->reason));
@@ -250,20 +231,10 @@ void lease_set_refusal(struct lease *lease, const struct refusal *refusal)
 {
 	char wait[REFUSAL_TEXT], text[REFUSAL_TEXT + 16];
 
-	if (!lease->refusal)
-		lease->refusal = malloc(sizeof(*lease->refusal));
-	if (lease->refusal)
-		*lease->refusal = *refusal;
+	lease->refusal = *refusal;
 	refusal_wait(refusal, wait);
 	snprintf(text, sizeof(text), "waits for %s", wait);
 	text_clean(lease->reason, sizeof(lease->reason), text);
-}
-
-const struct refusal *lease_refusal(const struct lease *lease)
-{
-	static const struct refusal none;
-
-	return lease->refusal ? lease->refusal : &none;
 }
 
 bool lease_same_account(const struct lease *a, const struct lease *b)

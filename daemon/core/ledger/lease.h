@@ -178,8 +178,7 @@ struct lease {
 	 * granted at the latest (activating). UINT64_MAX: no deadline. */
 	uint64_t deadline_usec;
 
-	/* waiting: that of the last decision; NULL before the first, or without memory. Owned. */
-	struct refusal *refusal;
+	struct refusal refusal; /* waiting: that of the last decision; all zero before the first */
 
 	/* waiting: ledger/waiting-queue.c, change/admit/wait.c */
 	struct {
@@ -285,8 +284,8 @@ struct lease {
 
 	/* Holders and bound processes keep the lease alive. */
 	unsigned n_holders;
-	pid_t *bound; /* owned; room for bound_room */
-	unsigned n_bound, bound_room;
+	pid_t bound[LEASE_BOUND_MAX];
+	unsigned n_bound;
 	bool asker_bound;   /* pid is bound by default: it does not keep the lease alive */
 	uint64_t delegated; /* those that root bound although they are of another user (bits) */
 
@@ -406,9 +405,6 @@ bool lease_is_bound(const struct lease *lease, pid_t pid);
 bool lease_is_delegated(const struct lease *lease, pid_t pid);
 void lease_unbind(struct lease *lease, pid_t pid);
 
-/* Makes room for one more bound process: then arbiter_bind() has memory. -ENOMEM. */
-int lease_reserve_bound(struct lease *lease);
-
 /* Have they the same user and tenant: one account? */
 bool lease_same_account(const struct lease *a, const struct lease *b);
 
@@ -417,8 +413,8 @@ uint64_t lease_gpus(const struct lease *lease); /* the GPUs of its partitions, a
 /* The partition on the GPU with this index; NULL. */
 struct partition *lease_partition_on(const struct lease *lease, unsigned gpu);
 
-/* A copy of the lease, its partitions and its request, without its bound
- * processes, which stay with the lease. A waiting lease gets room for n_partitions; other leases keep their number. -ENOMEM. */
+/* A copy of the lease, its partitions and its request. A waiting lease gets room for n_partitions; other leases keep
+ * their number. -ENOMEM. */
 int lease_next_version(const struct lease *lease, size_t n_partitions, struct lease **ret);
 
 /* "lease 3 is waiting: HINT". Returns the errno of InvalidState. */
@@ -442,9 +438,6 @@ static inline const struct lease *lease_shown(const struct lease *lease)
 
 /* Keeps the refusal of the last decision about a waiting lease, and what it waits for by that. */
 void lease_set_refusal(struct lease *lease, const struct refusal *refusal);
-
-/* That refusal; all zero where there is none. */
-const struct refusal *lease_refusal(const struct lease *lease);
 
 /* Does no queue of others cover its CUs, on any of its GPUs? Not if descriptors cannot be read. */
 bool lease_is_alone(const struct lease *lease);

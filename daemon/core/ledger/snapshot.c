@@ -31,7 +31,6 @@ static size_t size_of_lease(const struct lease *lease)
 	size_t size = size_of(1, sizeof(*lease));
 
 	size += size_of(lease->n_partitions, sizeof(*lease->partitions));
-	size += size_of(lease->refusal != NULL, sizeof(*lease->refusal));
 	for (size_t i = 0; i < lease->n_partitions; i++)
 		size += size_of(lease->partitions[i].adaptation != NULL, sizeof(struct adaptation));
 	return size;
@@ -64,12 +63,8 @@ static struct lease *copy_lease(char **room, const struct lease *from)
 		if (*adaptation)
 			*adaptation = copy(room, *adaptation, 1, sizeof(**adaptation));
 	}
-	if (from->refusal)
-		lease->refusal = copy(room, from->refusal, 1, sizeof(*lease->refusal));
 	lease->request = NULL;
 	lease->shown = NULL;
-	lease->bound = NULL;
-	lease->n_bound = lease->bound_room = 0;
 	lease->touched_next = NULL;
 	return lease;
 }

@@ -5,6 +5,6 @@
 
 #include "core/ledger/ledger.h"
 
-/* Copies GPUs, leases, waiting leases and covers; not requests, bound and known processes. The settings are those
+/* Copies GPUs, leases, waiting leases and covers; not requests and known processes. The settings are those
  * of the ledger. Free it with free(3). -ENOMEM. */
 int snapshot_new(const struct arbiter *arbiter, struct arbiter **ret);

@@ -91,7 +91,6 @@ void lifecycle_review_bound(struct arbiter *arbiter, struct lease *lease)
 int arbiter_bind(struct arbiter *arbiter, uint64_t id, pid_t pid, bool delegated)
 {
 	struct lease *lease = ledger_find(arbiter, id);
-	int r;
 
 	if (!lease)
 		return -ENOENT;
@@ -99,9 +98,6 @@ int arbiter_bind(struct arbiter *arbiter, uint64_t id, pid_t pid, bool delegated
 		return 0;
 	if (lease->n_bound == LEASE_BOUND_MAX)
 		return -ENOSPC;
-	r = lease_reserve_bound(lease);
-	if (r < 0)
-		return r;
 	lease->delegated |= (uint64_t)delegated << lease->n_bound;
 	lease->bound[lease->n_bound++] = pid;
 	if (lease->lend.unbound) {

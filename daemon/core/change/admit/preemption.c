@@ -123,7 +123,7 @@ static void end_if_vain(struct arbiter *arbiter, struct lease *lease)
 
 	if (lease_may_wait(lease))
 		return;
-	refusal_wait(lease_refusal(lease), wait);
+	refusal_wait(&lease->refusal, wait);
 	snprintf(reason, sizeof(reason), "no lease makes room for it any more: needs %s", wait);
 	arbiter_end(arbiter, lease,
 		    lease->wait.over_quota ? RESULT_QUOTA_EXCEEDED : RESULT_NO_CAPACITY, reason);

@@ -27,12 +27,6 @@ static void replace(struct arbiter *arbiter, struct lease *lease, struct lease *
 	*lease = *proposal;
 	lease->touched = old.touched;
 	lease->touched_next = old.touched_next;
-	lease->account = old.account;
-	lease->shown = TAKE_PTR(old.shown);
-	lease->bound = TAKE_PTR(old.bound);
-	lease->n_bound = old.n_bound;
-	lease->bound_room = old.bound_room;
-	lease->delegated = old.delegated;
 	if (lease->state != STATE_WAITING) /* arbiter_give_time() may have come between */
 		lease->enforce = old.enforce;
 	/* The masks that the holder acknowledged last are replaced: they need no check any more. */

@@ -257,7 +257,7 @@ static bool is_bound_to_gpus(const struct arbiter *arbiter, const struct lease *
 static bool still_lacks_cus(const struct arbiter *arbiter, const struct lease *lease,
 			    const unsigned *free)
 {
-	const struct refusal *refusal = lease_refusal(lease);
+	const struct refusal *refusal = &lease->refusal;
 	int gpu = ledger_find_gpu(arbiter, refusal->gpu);
 
 	return refusal->resource == RESOURCE_CUS && lease->wait.passed < LEASE_PASSES_MAX &&
@@ -301,7 +301,7 @@ static int examine(struct arbiter *arbiter, struct lease *lease, const unsigned 
 	same = find_equal(arbiter, lease);
 	if (!same)
 		return examine_now(arbiter, lease, partitions);
-	wait_on(arbiter, lease, lease_refusal(same), same->wait.candidates, same->wait.over_quota);
+	wait_on(arbiter, lease, &same->refusal, same->wait.candidates, same->wait.over_quota);
 	return EXAMINED_WAITS;
 }
 
@@ -441,7 +441,7 @@ void arbiter_expire(struct arbiter *arbiter, uint64_t now_usec)
 		wait_search_again(arbiter, lease, now_usec);
 		if (lease->deadline_usec > now_usec)
 			continue;
-		refusal_wait(lease_refusal(lease), wait);
+		refusal_wait(&lease->refusal, wait);
 		snprintf(reason, sizeof(reason), "its deadline passed while it waited for %s",
 			 wait);
 		arbiter_end(arbiter, lease, RESULT_TIMED_OUT, reason);

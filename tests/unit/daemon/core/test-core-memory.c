@@ -153,7 +153,7 @@ static void bind(struct call *call)
 {
 	int r = arbiter_bind(call->model->arbiter, call->id, 2000, false);
 
-	CHECK(r == 0 || r == -ENOMEM || r == -ENOENT || r == -ENOSPC);
+	CHECK(r == 0 || r == -ENOENT || r == -ENOSPC);
 	if (r == 0)
 		arbiter_bound_gone(call->model->arbiter, call->id, 2000);
 }

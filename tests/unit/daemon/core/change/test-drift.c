@@ -382,7 +382,7 @@ TEST_WITH(waiting_lease_is_granted_when_the_queue_in_its_way_is_gone, struct sta
 
 	look(stage, 0, process(10, 1), queue(10, &stage->arbiter->gpus[0].all));
 	lease = grant_as(&stage->s, LAB, "cus=60; wait-usec=1");
-	CHECK(lease->state == STATE_WAITING && lease->refusal->reason == REASON_UNMASKED);
+	CHECK(lease->state == STATE_WAITING && lease->refusal.reason == REASON_UNMASKED);
 	changes = stage->arbiter->changes;
 	CHECK(arbiter_masks_observed(stage->arbiter, NULL, 0) == 0);
 	arbiter_judge_drift(stage->arbiter, ++stage->now);
@@ -416,7 +416,7 @@ TEST_WITH(waiting_lease_is_granted_when_the_queue_of_another_process_gets_a_mask
 			CHECK(arbiter_plan(stage->arbiter, &caller, &request, &lease,
 					   &stage->s.result) == 0);
 			lease = arbiter_commit(stage->arbiter, lease);
-			CHECK(lease->refusal->reason == REASON_UNMASKED);
+			CHECK(lease->refusal.reason == REASON_UNMASKED);
 		}
 		CHECK(grant_waiting(&stage->s, NULL) == i);
 		masks[1].cus = (struct cuset){ .pair = { 1 } };

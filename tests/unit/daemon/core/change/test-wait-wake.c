@@ -119,7 +119,7 @@ TEST_WITH(memory_that_a_user_frees_wakes_its_lease_that_waits_for_max_vram, stru
 	CHECK(arbiter_observe(s->arbiter, rows, 2) == 0);
 	waiting = ask(s, LAB, request_of("cus=8"));
 	CHECK(waiting && waiting->state == STATE_WAITING && waiting->wait.over_quota);
-	CHECK(lease_refusal(waiting)->by_default);
+	CHECK(waiting->refusal.by_default);
 	CHECK(grant_waiting(s, NULL) == 0);
 	rows[0].vram -= gib - 1;
 	rows[1].vram += gib - 1;
@@ -445,8 +445,7 @@ static struct lease *wait_for_all(struct scene *s, size_t n_gpus, unsigned cus)
 /* Whether the lease waits for this GPU, and its reason names it. */
 static bool refused_by(struct scene *s, const struct lease *lease, const char *gpu)
 {
-	return strcmp(lease_refusal(lease)->gpu, gpu) == 0 &&
-	       strstr(reason_of(s->arbiter, lease), gpu);
+	return strcmp(lease->refusal.gpu, gpu) == 0 && strstr(reason_of(s->arbiter, lease), gpu);
 }
 
 TEST_WITH(lease_that_may_oversubscribe_waits_for_the_end_of_a_realtime_lease, struct scene *s)
@@ -472,15 +471,15 @@ TEST(reason_names_a_gpu_that_still_refuses)
 	gang = wait_for_all(&s, 3, 60);
 	ledger_wake(s.arbiter, 7);
 	CHECK(grant_waiting(&s, NULL) == 0);
-	CHECK(refused_by(&s, gang, "0000:03:00.0") && lease_refusal(gang)->others);
+	CHECK(refused_by(&s, gang, "0000:03:00.0") && gang->refusal.others);
 	release(s.arbiter, held[0]->id);
 	CHECK(grant_waiting(&s, NULL) == 0);
-	CHECK(lease_refusal(gang)->n_leases == 1 && lease_refusal(gang)->leases[0] == held[1]->id);
-	CHECK(lease_refusal(gang)->free == 30);
+	CHECK(gang->refusal.n_leases == 1 && gang->refusal.leases[0] == held[1]->id);
+	CHECK(gang->refusal.free == 30);
 	release(s.arbiter, held[1]->id);
 	CHECK(grant_waiting(&s, NULL) == 0);
-	CHECK(refused_by(&s, gang, "0000:04:00.0") && lease_refusal(gang)->others);
-	CHECK(lease_refusal(gang)->n_leases == 2);
+	CHECK(refused_by(&s, gang, "0000:04:00.0") && gang->refusal.others);
+	CHECK(gang->refusal.n_leases == 2);
 	check_promises(s.arbiter);
 }
 
