@@ -7,7 +7,6 @@
  * answer is built at a time; other calls for one wait as calls do (bus-calls.c).
  */
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "bus/bus-private.h"
@@ -102,7 +101,7 @@ static void done(struct bus *bus)
 {
 	bus->managed.call = sd_bus_message_unref(bus->managed.call);
 	bus->managed.reply = sd_bus_message_unref(bus->managed.reply);
-	free(TAKE_PTR(bus->managed.snapshot));
+	snapshot_free(TAKE_PTR(bus->managed.snapshot));
 	bus_peer_unqueue(TAKE_PTR(bus->managed.peer));
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/ledger/ledger.h"
 
-/* Copies GPUs, leases, waiting leases and covers; not requests and known processes. The settings are those
- * of the ledger. Free it with free(3). -ENOMEM. */
+/* Copies GPUs, leases, waiting leases and covers, not known processes. The settings are those of the ledger. -ENOMEM. */
 int snapshot_new(const struct arbiter *arbiter, struct arbiter **ret);
+struct arbiter *snapshot_free(struct arbiter *snapshot);
+DEFINE_CLEANUP(struct arbiter *, snapshot_free)
