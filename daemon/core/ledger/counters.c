@@ -2,7 +2,6 @@
 #include "core/ledger/counters.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define MS UINT64_C(1000)
@@ -43,28 +42,20 @@ static struct counters_row *find_row(struct counters *counters, const char *tena
 
 struct counters_row *counters_row(struct counters *counters, const char *tenant)
 {
-	struct counters_row *row = find_row(counters, tenant), *rows;
+	struct counters_row *row = find_row(counters, tenant);
 
 	if (!row && counters->n >= COUNTERS_TENANTS)
 		row = find_row(counters, tenant = "");
 	if (row)
 		return row;
-	rows = reallocarray(counters->rows, counters->n + 1, sizeof(*rows));
-	if (!rows)
-		return NULL;
-	counters->rows = rows;
-	row = &rows[counters->n++];
-	*row = (struct counters_row){ 0 };
+	row = &counters->rows[counters->n++];
 	snprintf(row->tenant, sizeof(row->tenant), "%s", tenant);
 	return row;
 }
 
 void counters_add(struct counters *counters, const char *tenant, enum counter counter)
 {
-	struct counters_row *row = counters_row(counters, tenant);
-
-	if (row)
-		row->events[counter]++;
+	counters_row(counters, tenant)->events[counter]++;
 }
 
 void counters_took(struct counters *counters, enum duration duration, uint64_t usec)
@@ -76,10 +67,4 @@ void counters_took(struct counters *counters, enum duration duration, uint64_t u
 		i++;
 	histogram->counts[i]++;
 	histogram->sum_usec += usec;
-}
-
-void counters_done(struct counters *counters)
-{
-	free(counters->rows);
-	*counters = (struct counters){ 0 };
 }

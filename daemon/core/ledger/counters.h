@@ -47,7 +47,7 @@ struct counters {
 	uint64_t usec;    /* when it began: of CLOCK_BOOTTIME */
 	uint64_t seconds; /* … of CLOCK_REALTIME */
 	struct histogram histograms[DURATIONS];
-	struct counters_row *rows;
+	struct counters_row rows[COUNTERS_TENANTS + 1];
 	size_t n;
 };
 
@@ -55,11 +55,9 @@ extern const char *const counter_names[COUNTERS];
 extern const char *const duration_names[DURATIONS];
 extern const uint64_t duration_bounds[DURATIONS][COUNTERS_BOUNDS]; /* microseconds, ascending */
 
-/* The row of a tenant; NULL: there is no memory for a new one. It is valid until the next call. */
+/* The row of a tenant. */
 struct counters_row *counters_row(struct counters *counters, const char *tenant);
 
-/* Without memory the event is lost. */
 void counters_add(struct counters *counters, const char *tenant, enum counter counter);
 
 void counters_took(struct counters *counters, enum duration duration, uint64_t usec);
-void counters_done(struct counters *counters);

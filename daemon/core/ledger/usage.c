@@ -37,9 +37,6 @@ int usage_new(const struct usage_now *now, struct usage **ret)
 
 struct usage *usage_free(struct usage *usage)
 {
-	if (!usage)
-		return NULL;
-	counters_done(&usage->counters);
 	free(usage);
 	return NULL;
 }
@@ -267,10 +264,7 @@ void usage_lease(struct usage *usage, struct lease *lease, bool removed,
 void usage_refused(struct usage *usage, uid_t uid, const char *tenant, enum lease_class lease_class,
 		   enum reason reason, const struct usage_now *now)
 {
-	struct counters_row *row = counters_row(&usage->counters, tenant);
-
-	if (row)
-		row->refusals[reason]++;
+	counters_row(&usage->counters, tenant)->refusals[reason]++;
 	add(usage, uid, tenant, lease_class, &(struct usage_row){ .refusals = 1 }, now);
 }
 

@@ -5,11 +5,10 @@
 #include <string.h>
 
 #include "check.h"
-#include "lack.h"
 
 TEST(tenants_beyond_the_bound_are_counted_together)
 {
-	_cleanup_(counters_done) struct counters counters = { 0 };
+	struct counters counters = { 0 };
 	char name[16];
 
 	for (unsigned i = 0; i < 2 * COUNTERS_TENANTS; i++) {
@@ -44,16 +43,4 @@ TEST(bounds_ascend)
 	for (size_t i = 0; i < DURATIONS; i++)
 		for (size_t k = 1; k < COUNTERS_BOUNDS; k++)
 			CHECK(duration_bounds[i][k] > duration_bounds[i][k - 1]);
-}
-
-TEST(an_event_without_memory_for_its_tenant_is_lost)
-{
-	struct counters counters = { 0 };
-
-	lack_left = 0;
-	counters_add(&counters, "lab", COUNTER_GRANTS);
-	CHECK(lack_left == -1 && counters.n == 0);
-	counters_add(&counters, "lab", COUNTER_GRANTS);
-	CHECK(counters_row(&counters, "lab")->events[COUNTER_GRANTS] == 1);
-	counters_done(&counters);
 }

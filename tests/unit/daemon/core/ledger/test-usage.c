@@ -311,7 +311,7 @@ TEST_WITH(a_damaged_text_changes_nothing, struct book *book)
 	CHECK(sum(book, 0, 9).refusals == 4 && strcmp(book->rows[0].tenant, "two words") == 0);
 }
 
-/* A refusal that cannot be counted is lost; what is counted is saved and read whole. */
+/* What is counted is saved and read whole. */
 static int count_and_save(long allocations)
 {
 	const struct usage_now now = { 100 * SECOND, MORNING };
