@@ -6,20 +6,23 @@
 
 struct lease *saved(const struct lease *lease)
 {
-	struct request request;
 	struct lease *copy;
 
-	CHECK(lease_new(&copy) == 0);
-	*copy = *lease;
-	copy->partitions = NULL;
-	copy->refusal = (struct refusal){ 0 }; /* it is not saved, as the next one */
-	copy->n_bound = 0;
-	CHECK(lease_make_partitions(copy, lease->n_partitions) == 0);
-	lease_set_partitions(copy, lease->partitions);
-	if (lease->request) {
-		request_recall(lease->request, &request);
-		copy->request = request_keep(&request);
-		CHECK(copy->request);
+	CHECK(lease_next_version(lease, lease->n_partitions, &copy) == 0);
+	memcpy(copy->reason, lease->reason, sizeof(copy->reason));
+	/* Not saved, as what follows. */
+	copy->wait = (__typeof__(copy->wait)){ .turn = lease->wait.turn,
+					       .passed = lease->wait.passed };
+	copy->n_holders = copy->n_bound = copy->observed.processes = 0;
+	copy->delegated = 0;
+	for (size_t i = 0; i < copy->n_partitions; i++) {
+		struct partition *p = &copy->partitions[i];
+
+		p->used = (struct budget){ 0 };
+		p->queues.scanned = p->queues.verified = false;
+		p->queues.priorities = 0;
+		if (p->adaptation)
+			p->adaptation->promised = (struct cuset){ 0 };
 	}
 	return copy;
 }

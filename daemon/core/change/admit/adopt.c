@@ -3,8 +3,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/decide/borrow.h"
 #include "core/policy/request.h"
@@ -81,11 +79,9 @@ static int check_place(const struct arbiter *arbiter, const struct lease *lease,
 {
 	unsigned gpu = lease->partitions[i].gpu;
 
-	for (size_t j = 0; gpu != GPU_ABSENT && j < i; j++)
-		if (lease->partitions[j].gpu == gpu)
-			return refuse(why, size, -EINVAL, "two partitions are on %s",
-				      arbiter->gpus[gpu].info.name);
-	return 0;
+	if (gpu == GPU_ABSENT || lease_partition_on(lease, gpu) == &lease->partitions[i])
+		return 0;
+	return refuse(why, size, -EINVAL, "two partitions are on %s", arbiter->gpus[gpu].info.name);
 }
 
 /* The reader of files (sys/state/state-json.c) has checked that each value is a possible one. */
@@ -277,37 +273,20 @@ static unsigned count_passes(unsigned saved)
 	return min_u(saved | (LEASE_PASSES_SAVED - 1), LEASE_PASSES_MAX);
 }
 
-/* Recomputes derived members, and clears those that observations and holders will fill. */
-static void reset(struct arbiter *arbiter, struct lease *lease)
+/* Computes what follows from the members that are saved. */
+static void derive(const struct arbiter *arbiter, struct lease *lease)
 {
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		struct partition *p = &lease->partitions[i];
 
-		p->used = (struct budget){ 0 };
-		p->queues.scanned = p->queues.verified = false;
-		p->queues.priorities = 0;
-		if (p->adaptation)
-			p->adaptation->promised = lease->lend.never_granted ? p->cus
-									    : (struct cuset){ 0 };
+		if (p->adaptation && lease->lend.never_granted)
+			p->adaptation->promised = p->cus;
 		if (p->gpu == GPU_ABSENT)
 			continue;
 		p->count = cuset_count(&p->cus);
 		p->effective = geometry_effective(&arbiter->gpus[p->gpu].info.geometry, &p->cus);
 	}
-	if (lease->n_partitions == 0) {
-		free(lease->partitions);
-		lease->partitions = NULL;
-	}
-	lease->wait.candidates = 0;
-	lease->wait.over_quota = lease->wait.may_bar = false;
-	lease->wait.preempts = 0;
 	lease->wait.passed = lease->state == STATE_WAITING ? count_passes(lease->wait.passed) : 0;
-	lease->n_holders = 0;
-	lease->n_bound = 0;
-	lease->delegated = 0;
-	lease->observed.processes = 0;
-	lease->touched = 0;
-	lease->touched_next = NULL;
 }
 
 /* Drops the partitions that the hardware cannot have. */
@@ -361,7 +340,7 @@ int arbiter_adopt(struct arbiter *arbiter, struct lease *lease, const char *lost
 		return r;
 	if (arbiter->n_leases == arbiter->room)
 		return refuse(why, size, -ENOMEM, "out of memory");
-	reset(arbiter, lease);
+	derive(arbiter, lease);
 	possible = check_hardware(arbiter, lease, lost, reason, sizeof(reason));
 	r = check_others(arbiter, lease, possible, why, size);
 	if (r < 0)
