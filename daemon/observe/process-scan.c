@@ -149,17 +149,9 @@ static void scanned_free(struct scanned *entry)
 
 static struct scanned *find(const struct process_scan *scan, pid_t pid)
 {
-	size_t from = 0, to = scan->n;
+	size_t at = COUNT_BEFORE(scan->n, i, scan->list[i]->id.pid < pid);
 
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-
-		if (scan->list[middle]->id.pid < pid)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	return from < scan->n && scan->list[from]->id.pid == pid ? scan->list[from] : NULL;
+	return at < scan->n && scan->list[at]->id.pid == pid ? scan->list[at] : NULL;
 }
 
 static int work_add(struct work *work, struct scanned *entry)

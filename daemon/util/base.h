@@ -77,6 +77,20 @@ static inline uint64_t beyond(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
+/* How many of n elements come first for which `before` is true, an expression of their index i, by binary search. */
+#define COUNT_BEFORE(n, i, before)                            \
+	({                                                    \
+		size_t low_ = 0, high_ = (n);                 \
+		while (low_ < high_) {                        \
+			size_t i = low_ + (high_ - low_) / 2; \
+			if (before)                           \
+				low_ = i + 1;                 \
+			else                                  \
+				high_ = i;                    \
+		}                                             \
+		low_;                                         \
+	})
+
 /* For _cleanup_(): frees the memory that a pointer variable of any type points to. */
 static inline void freep(void *pointer_to_pointer)
 {

@@ -11,17 +11,7 @@
 /* The first entry with this pid, or where it would be: entries are ordered by pid. */
 static size_t position(const struct arbiter *arbiter, pid_t pid)
 {
-	size_t from = 0, to = arbiter->n_known;
-
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-
-		if (arbiter->known[middle].pid < pid)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	return from;
+	return COUNT_BEFORE(arbiter->n_known, i, arbiter->known[i].pid < pid);
 }
 
 const struct known_process *known_find(const struct arbiter *arbiter, pid_t pid,

@@ -205,17 +205,7 @@ void ledger_name_gpus(const struct arbiter *arbiter, struct request *request)
 /* Where the lease with this id stands, or would. */
 static size_t position(const struct arbiter *arbiter, uint64_t id)
 {
-	size_t low = 0, high = arbiter->n_leases;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (arbiter->leases[middle]->id < id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return COUNT_BEFORE(arbiter->n_leases, i, arbiter->leases[i]->id < id);
 }
 
 uint64_t ledger_sharing(const struct arbiter *arbiter, unsigned gpu)

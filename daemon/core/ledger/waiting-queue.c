@@ -7,32 +7,23 @@
 
 /* ---- order ------------------------------------------------------------------------- */
 
-size_t queue_count_before(const struct arbiter *arbiter, const struct rank *rank)
+static bool is_before(const struct lease *lease, const struct rank *rank)
 {
-	size_t low = 0, high = arbiter->n_waiting;
+	const struct rank own = lease_rank(lease);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct rank other = lease_rank(arbiter->waiting[middle]);
-
-		if (queue_before(&other, rank))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return queue_before(&own, rank);
 }
 
-static size_t position(const struct arbiter *arbiter, const struct lease *lease)
+size_t queue_count_before(const struct arbiter *arbiter, const struct rank *rank)
 {
-	const struct rank rank = lease_rank(lease);
-
-	return queue_count_before(arbiter, &rank);
+	return COUNT_BEFORE(arbiter->n_waiting, i, is_before(arbiter->waiting[i], rank));
 }
 
 unsigned queue_position(const struct arbiter *arbiter, const struct lease *lease)
 {
-	return lease->state == STATE_WAITING ? (unsigned)position(arbiter, lease) + 1 : 0;
+	const struct rank rank = lease_rank(lease);
+
+	return lease->state == STATE_WAITING ? (unsigned)queue_count_before(arbiter, &rank) + 1 : 0;
 }
 
 uint64_t queue_next_turn(const struct arbiter *arbiter, enum lease_class lease_class, uid_t uid)
@@ -311,7 +302,7 @@ void queue_pass(struct arbiter *arbiter, const struct lease *granted, uint64_t g
 
 void queue_add(struct arbiter *arbiter, struct lease *lease)
 {
-	size_t at = position(arbiter, lease);
+	size_t at = queue_position(arbiter, lease) - 1;
 
 	memmove(&arbiter->waiting[at + 1], &arbiter->waiting[at],
 		(arbiter->n_waiting - at) * sizeof(struct lease *));
@@ -323,7 +314,7 @@ void queue_add(struct arbiter *arbiter, struct lease *lease)
 
 void queue_remove(struct arbiter *arbiter, struct lease *lease)
 {
-	size_t at = position(arbiter, lease);
+	size_t at = queue_position(arbiter, lease) - 1;
 
 	arbiter->n_waiting--;
 	memmove(&arbiter->waiting[at], &arbiter->waiting[at + 1],
