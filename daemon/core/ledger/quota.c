@@ -109,18 +109,12 @@ unsigned quota_left(const struct tenant *tenant, const struct gpu *gpu, const st
 unsigned quota_cus_left(const struct arbiter *arbiter, const struct lease *lease, unsigned gpu)
 {
 	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
-	struct share held = { 0 };
+	struct share held[REQUEST_WANTS];
 
 	if (!tenant)
 		return 0;
-	for (size_t i = 0; tenant->max_cus.kind != LIMIT_NONE && i < arbiter->n_leases; i++) {
-		const struct lease *other = arbiter->leases[i];
-		const struct partition *p = held_by(other, tenant, lease->owner, lease->id)
-						    ? lease_partition_on(other, gpu)
-						    : NULL;
-
-		if (p)
-			quota_add_share(arbiter, other, p, &held);
-	}
-	return quota_left(tenant, &arbiter->gpus[gpu], &held);
+	if (tenant->max_cus.kind == LIMIT_NONE)
+		return UINT_MAX;
+	quota_shares(arbiter, tenant, lease->owner, lease->id, held);
+	return quota_left(tenant, &arbiter->gpus[gpu], &held[gpu]);
 }

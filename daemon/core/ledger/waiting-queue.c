@@ -59,18 +59,8 @@ static uint64_t all_gpus(const struct arbiter *arbiter)
 	return arbiter->n_gpus == 64 ? UINT64_MAX : (UINT64_C(1) << arbiter->n_gpus) - 1;
 }
 
-/* The GPUs that no lease may bar now, as bits. */
-static uint64_t open_gpus(const struct arbiter *arbiter)
-{
-	uint64_t open = 0;
-
-	for (size_t i = 0; i < arbiter->n_gpus; i++)
-		if (arbiter->gpus[i].barrier.open_usec)
-			open |= UINT64_C(1) << i;
-	return open;
-}
-
-/* One of these GPUs: one that the lease bars already, or the one with the most free CUs. 0: there are none. */
+/* One of these GPUs that a lease may bar now: one that this lease bars already, or the one with the most free CUs. 0: there
+ * are none. */
 static uint64_t best_gpu(const struct arbiter *arbiter, const struct lease *lease, uint64_t gpus)
 {
 	uint64_t best = 0;
@@ -81,7 +71,7 @@ static uint64_t best_gpu(const struct arbiter *arbiter, const struct lease *leas
 		unsigned worth = gpu->barrier.rank.id == lease->id ? CODEC_BITS + 1
 								   : gpu_cus_free(gpu);
 
-		if (best && worth <= most)
+		if (gpu->barrier.open_usec || (best && worth <= most))
 			continue;
 		best = gpus & -gpus;
 		most = worth;
@@ -119,15 +109,14 @@ static void set_barrier(struct arbiter *arbiter, unsigned index, const struct le
 
 void queue_find_barriers(struct arbiter *arbiter)
 {
-	uint64_t left = all_gpus(arbiter), open = open_gpus(arbiter);
+	uint64_t left = all_gpus(arbiter);
 
 	for (size_t i = 0; i < arbiter->n_waiting && left; i++) {
 		const struct lease *lease = arbiter->waiting[i];
 		uint64_t barred = lease->wait.preempts & left;
 
 		if (bars(lease))
-			barred |= needed_gpus(arbiter, lease,
-					      lease->wait.candidates & left & ~open);
+			barred |= needed_gpus(arbiter, lease, lease->wait.candidates & left);
 		left &= ~barred;
 		for (; barred; barred &= barred - 1)
 			set_barrier(arbiter, (unsigned)__builtin_ctzll(barred), lease);

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "core/ledger/cover.h"
 #include "core/ledger/lease.h"
-#include "core/ledger/ledger.h"
 
 /* How a process belongs to a lease. */
 enum tie { TIE_NONE, TIE_ASKED, TIE_BOUND, TIE_DELEGATED };
@@ -154,10 +154,6 @@ bool attribution_is_bound(const struct arbiter *arbiter, const struct lease *lea
 bool attribution_may_use(const struct arbiter *arbiter, const struct lease *lease,
 			 const struct known_process *process)
 {
-	if (lease->state == STATE_WAITING)
-		return false;
-	if (lease_is_delegated(lease, process->pid))
-		return true;
-	return (lease->pid == process->pid || lease_is_bound(lease, process->pid)) &&
-	       settings_same_user(arbiter->settings, process->uid, lease->owner);
+	return lease->state != STATE_WAITING &&
+	       cover_is_own(arbiter, lease, 0, process->pid, process->uid);
 }
