@@ -13,14 +13,6 @@
  * processes that draw, if policy refuses realtime leases beside them.
  */
 
-static const struct intruder *find_intruder(const struct intruders *intruders, pid_t pid)
-{
-	for (unsigned i = 0; i < min_u(intruders->n, INTRUDERS); i++)
-		if (intruders->list[i].pid == pid)
-			return &intruders->list[i];
-	return NULL;
-}
-
 /* Keeps the intruders with the most CUs, sorted by CUs. */
 static void add_intruder(struct intruders *intruders, const struct intruder *intruder)
 {
@@ -39,9 +31,10 @@ static void add_intruder(struct intruders *intruders, const struct intruder *int
 /* Since when the process has been an intruder of the partition. */
 static uint64_t since_usec(const struct partition *p, pid_t pid, uint64_t now_usec)
 {
-	const struct intruder *before = find_intruder(&p->intruders, pid);
-
-	return before ? before->since_usec : now_usec;
+	for (unsigned i = 0; i < min_u(p->intruders.n, INTRUDERS); i++)
+		if (p->intruders.list[i].pid == pid)
+			return p->intruders.list[i].since_usec;
+	return now_usec;
 }
 
 /* Is the process of this cover an intruder? A new queue of a lease gets its mask a moment after it appears:

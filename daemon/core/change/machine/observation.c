@@ -11,12 +11,6 @@
 
 /* ---- counting ---------------------------------------------------------------------- */
 
-static struct partition *partition_on(const struct arbiter *arbiter, const struct lease *lease,
-				      const struct gpu *gpu)
-{
-	return lease ? lease_partition_on(lease, (unsigned)(gpu - arbiter->gpus)) : NULL;
-}
-
 static void add_use(struct budget *sum, const struct observed *row)
 {
 	sum->queues += row->queues;
@@ -68,13 +62,13 @@ static void add_idle(struct arbiter *arbiter, const struct observed *row)
 
 /* A process may own several leases on a GPU: queues beyond the budget of the first count for the
  * next lease that has some left. */
-static void spread_use(struct arbiter *arbiter, struct gpu *gpu, struct partition *first,
-		       const struct observed *row, const struct known_process *process)
+static void spread_use(struct arbiter *arbiter, struct partition *first, const struct observed *row,
+		       const struct known_process *process)
 {
 	struct observed rest = *row;
 
 	for (size_t i = 0; i < arbiter->n_leases && rest.queues > 0; i++) {
-		struct partition *p = partition_on(arbiter, arbiter->leases[i], gpu);
+		struct partition *p = lease_partition_on(arbiter->leases[i], first->gpu);
 		uint64_t room, part;
 
 		if (!p || p == first || !attribution_may_use(arbiter, arbiter->leases[i], process))
@@ -103,10 +97,10 @@ static void count_row(struct arbiter *arbiter, const struct observed *row,
 	if (lease && !row->drm_only && !row->leaked)
 		lease->observed.processes++;
 	add_use(&gpu->observed.used, row);
-	partition = partition_on(arbiter, lease, gpu);
+	partition = lease ? lease_partition_on(lease, (unsigned)(gpu - arbiter->gpus)) : NULL;
 	/* Memory that the driver keeps outlives the lease. */
 	if (partition && !(row->leaked && lease->state == STATE_ENDING)) {
-		spread_use(arbiter, gpu, partition, row, process);
+		spread_use(arbiter, partition, row, process);
 		return;
 	}
 	if (row->drm_only)

@@ -181,10 +181,10 @@ static struct cover *find_cover(struct arbiter *arbiter, const struct observed_m
 
 	if (!found || found->absent)
 		return NULL;
-	unknown = !attribution_of_pid(arbiter, row->pid, &known);
 	for (size_t i = arbiter->n_covers; i-- > 0 && arbiter->covers[i].pid == row->pid;)
 		if (arbiter->covers[i].gpu == gpu)
 			return &arbiter->covers[i];
+	unknown = !attribution_of_pid(arbiter, row->pid, &known);
 	cover = &arbiter->covers[arbiter->n_covers++];
 	*cover =
 		(struct cover){ .gpu = gpu, .pid = row->pid, .uid = known.uid, .unknown = unknown };
@@ -198,13 +198,8 @@ static void compare_all(struct arbiter *arbiter, const struct observed_mask *row
 	struct group group = { .parts = parts };
 
 	for (size_t i = 0; i < n; i++) {
-		struct cover *cover = NULL;
+		struct cover *cover = find_cover(arbiter, &rows[i]);
 
-		if (group.cover && group.cover->pid == rows[i].pid &&
-		    arbiter->gpus[group.cover->gpu].info.kfd_gpu_id == rows[i].kfd_gpu_id)
-			cover = group.cover;
-		if (!cover)
-			cover = find_cover(arbiter, &rows[i]);
 		if (!cover)
 			continue;
 		if (cover != group.cover) {
