@@ -96,11 +96,10 @@ static void add_neighbours(const struct choice *choice, size_t n, const struct c
 	prospect->level = exclusive && n > 0 ? 0 : prospect->level;
 	for (size_t i = 0; i < n; i++) {
 		const struct grower *grower = &choice->growers[i];
-		uint64_t level = level_of(grower, grower->cap);
 
 		prospect->changes += exclusive || grower->share < grower->p->count ||
 				     cuset_overlap(needed, &grower->p->occupied);
-		prospect->level = level < prospect->level ? level : prospect->level;
+		prospect->level = min_u64(prospect->level, level_of(grower, grower->cap));
 	}
 }
 

@@ -204,7 +204,7 @@ static struct lease_account account_before(const struct usage *usage, const stru
 static struct usage_row difference(const struct lease_account *before, bool added,
 				   const struct lease_account *next)
 {
-	uint64_t usec = next->usec > before->usec ? next->usec - before->usec : 0;
+	uint64_t usec = beyond(next->usec, before->usec);
 	struct usage_row sums = { 0 };
 
 	if (before->use == USE_WAITS)
@@ -224,7 +224,7 @@ static void count(struct counters *counters, const struct lease *lease,
 		  const struct lease_account *before, const struct lease_account *next,
 		  const struct usage_row *sums)
 {
-	uint64_t usec = next->usec > before->since_usec ? next->usec - before->since_usec : 0;
+	uint64_t usec = beyond(next->usec, before->since_usec);
 
 	if (next->since_usec < counters->usec)
 		return;
@@ -280,8 +280,7 @@ int usage_sum(const struct usage *usage, uint64_t since, struct usage_row **ret,
 	for (size_t i = 0; i < usage->n; i++) {
 		if (usage->rows[i].start + usage->rows[i].span <= since)
 			continue;
-		if (usage->rows[i].start < from)
-			from = usage->rows[i].start;
+		from = min_u64(from, usage->rows[i].start);
 		rows[n++] = usage->rows[i];
 	}
 	qsort(rows, n, sizeof(*rows), compare_holders);

@@ -344,9 +344,9 @@ static void find_part(const struct tenant *tenant, const struct gpu_info *gpu,
 		return;
 	if (tenant->class == CLASS_REALTIME || tenant->reserved_engines > 0)
 		whole = engines_of(&gpu->geometry, own);
-	whole = whole > tenant->reserved_engines ? whole : tenant->reserved_engines;
+	whole = max_u64(whole, tenant->reserved_engines);
 	ret[FLOOR_ENGINES] = whole;
-	ret[FLOOR_CUS] = own > whole * each ? own : whole * each;
+	ret[FLOOR_CUS] = max_u64(own, whole * each);
 	ret[FLOOR_QUEUES] = tenant->reserved_queues;
 	ret[FLOOR_PROCESSES] = tenant->reserved_processes;
 }
@@ -526,10 +526,7 @@ enum tenant_use tenant_use(const struct settings *settings, const struct caller 
 
 static uint64_t most_of(const struct limit *limit, uint64_t has, uint64_t kept)
 {
-	uint64_t most = limit_of(limit, has);
-
-	has = has > kept ? has - kept : 0;
-	return most < has ? most : has;
+	return min_u64(limit_of(limit, has), beyond(has, kept));
 }
 
 void tenant_find_most(const struct settings *settings, const struct tenant *tenant,

@@ -183,18 +183,14 @@ void lifecycle_revoke(struct arbiter *arbiter, struct lease *lease, uint64_t dea
 
 uint64_t lifecycle_notice_at(const struct arbiter *arbiter, const struct lease *lease)
 {
-	uint64_t notice = lease->duration_usec / NOTICE_PARTS, end = lease_end_usec(lease);
+	uint64_t notice = min_u64(lease->duration_usec / NOTICE_PARTS, NOTICE_MOST_USEC);
+	uint64_t end = lease_end_usec(lease);
 
 	if (end == UINT64_MAX || (lease->state != STATE_GRANTED && lease->state != STATE_INACTIVE &&
 				  lease->state != STATE_ACTIVATING))
 		return UINT64_MAX;
-	if (notice > NOTICE_MOST_USEC)
-		notice = NOTICE_MOST_USEC;
-	if (notice < arbiter->settings->activate_grace_usec)
-		notice = arbiter->settings->activate_grace_usec;
-	if (notice > lease->duration_usec / 2)
-		notice = lease->duration_usec / 2;
-	return end - notice;
+	notice = max_u64(notice, arbiter->settings->activate_grace_usec);
+	return end - min_u64(notice, lease->duration_usec / 2);
 }
 
 void lifecycle_expire_durations(struct arbiter *arbiter, uint64_t now_usec)

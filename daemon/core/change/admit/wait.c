@@ -51,14 +51,6 @@ static bool fits_in_copy(struct arbiter *arbiter, struct lease *lease, bool alon
 	return r >= 0;
 }
 
-/* If not, its own user's leases are in its way, and it bars no GPU to other users. */
-static bool fits_without_others(struct arbiter *arbiter, struct lease *lease)
-{
-	struct partition partitions[REQUEST_WANTS];
-
-	return fits_in_copy(arbiter, lease, true, partitions);
-}
-
 static bool any_waits_in_vain(const struct arbiter *arbiter, const struct partition *p, size_t n)
 {
 	bool any = false;
@@ -93,23 +85,19 @@ bool wait_begins_elsewhere(struct arbiter *arbiter, struct lease *lease)
 	       !any_waits_in_vain(arbiter, partitions, lease->n_partitions);
 }
 
-static void set_waiting(struct arbiter *arbiter, struct lease *lease, const struct refusal *refusal)
+static void wait_on(struct arbiter *arbiter, struct lease *lease, const struct refusal *refusal,
+		    uint64_t candidates, bool over_quota)
 {
+	struct partition partitions[REQUEST_WANTS];
+	/* It bars no GPU to other users where leases of its own user are in its way. */
+	bool may_bar = lease->wait.passed >= LEASE_PASSES_MAX && !over_quota &&
+		       fits_in_copy(arbiter, lease, true, partitions);
 	char before[REQUEST_TEXT];
 
 	memcpy(before, lease->reason, sizeof(before));
 	lease_set_refusal(lease, refusal);
 	if (strcmp(before, lease->reason) != 0)
 		ledger_touch(arbiter, lease, TOUCH_REASON);
-}
-
-static void wait_on(struct arbiter *arbiter, struct lease *lease, const struct refusal *refusal,
-		    uint64_t candidates, bool over_quota)
-{
-	bool may_bar = lease->wait.passed >= LEASE_PASSES_MAX && !over_quota &&
-		       fits_without_others(arbiter, lease);
-
-	set_waiting(arbiter, lease, refusal);
 	queue_judged(arbiter, lease, candidates, over_quota, may_bar);
 }
 

@@ -45,11 +45,10 @@ static uint64_t let_go_usec(const struct arbiter *arbiter, const struct lease *l
 
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		unsigned msec = arbiter->gpus[lease->partitions[i].gpu].info.preemption_msec;
-		uint64_t usec = msec == 0 ? ENFORCE_LET_GO_USEC
-					  : msec * UINT64_C(1000) + SCAN_WHILE_ENDING_USEC;
 
-		if (usec > longest)
-			longest = usec;
+		longest = max_u64(longest,
+				  msec == 0 ? ENFORCE_LET_GO_USEC
+					    : msec * UINT64_C(1000) + SCAN_WHILE_ENDING_USEC);
 	}
 	return longest;
 }
@@ -64,12 +63,10 @@ uint64_t enforce_over_at(const struct arbiter *arbiter, const struct lease *leas
 			 uint64_t now_usec)
 {
 	const struct settings *settings = arbiter->settings;
-	uint64_t first = now_usec + settings->activate_grace_usec;
+	uint64_t first = min_u64(now_usec + settings->activate_grace_usec, lease->enforce.due_usec);
 
 	if (lease->enforce.step != ENFORCE_STEP_NONE)
 		first = now_usec;
-	else if (lease->enforce.due_usec < first)
-		first = lease->enforce.due_usec;
 	if (enforce_expires(arbiter, lease))
 		return first;
 	if (last_step(arbiter, lease) < ENFORCE_STEP_KILL || is_spared(arbiter, lease) ||
@@ -131,8 +128,7 @@ enum enforce_step arbiter_next_enforce_step(struct arbiter *arbiter, uint64_t no
 
 void arbiter_give_time(struct arbiter *arbiter, uint64_t now_usec)
 {
-	uint64_t grace = arbiter->settings->activate_grace_usec;
-	uint64_t until = now_usec + (grace < REPEAT_USEC ? grace : REPEAT_USEC);
+	uint64_t until = now_usec + min_u64(arbiter->settings->activate_grace_usec, REPEAT_USEC);
 	bool given = false;
 
 	for (size_t i = 0; i < arbiter->n_leases; i++) {

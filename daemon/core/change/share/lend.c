@@ -168,19 +168,16 @@ static void finish_resize(struct arbiter *arbiter, struct lease *lease)
 static uint64_t granted_by(const struct arbiter *arbiter, const struct lease *lease,
 			   uint64_t now_usec)
 {
-	uint64_t by = 0, over;
+	uint64_t by = 0;
 
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		const struct lease *other = arbiter->leases[i];
 
-		if (!lease_borrows(other) || other->id == lease->id ||
-		    borrow_overlap(arbiter, lease, other, NULL) == 0)
-			continue;
-		over = enforce_over_at(arbiter, other, now_usec);
-		if (over > by)
-			by = over;
+		if (lease_borrows(other) && other->id != lease->id &&
+		    borrow_overlap(arbiter, lease, other, NULL) > 0)
+			by = max_u64(by, enforce_over_at(arbiter, other, now_usec));
 	}
-	return lease->lend.give_up_usec < by ? lease->lend.give_up_usec : by;
+	return min_u64(lease->lend.give_up_usec, by);
 }
 
 /* A deadline that was published stays as long as it can be kept. */
