@@ -11,7 +11,6 @@
 
 #include "bus/bus-private.h"
 #include "core/ledger/lease.h"
-#include "core/ledger/snapshot.h"
 
 #define OBJECT_MANAGER "org.freedesktop.DBus.ObjectManager"
 

@@ -16,7 +16,7 @@
 
 #include "util/base.h"
 #include "util/fd.h"
-#include "core/change/observation.h"
+#include "core/observe/attribution.h"
 #include "core/policy/caller.h"
 
 /* The used fields of /proc/PID/stat (proc(5)). */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 #include "sys/process.h"
-#include "core/change/observation.h"
+#include "core/observe/attribution.h"
 
 void on_lost(void *userdata)
 {

@@ -22,7 +22,7 @@
 #include "check-cond.h"
 #include "scratch.h"
 #include "sys/process.h"
-#include "core/change/observation.h"
+#include "core/observe/attribution.h"
 
 /* What amdkfd shows of the processes that use it, without one. */
 static void make_tree(const char *sysfs)

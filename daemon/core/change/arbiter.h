@@ -17,12 +17,11 @@
 
 #include <limits.h>
 
-#include "core/change/observation.h"
 #include "core/decide/move.h"
 #include "core/decide/preempt.h"
-#include "core/ledger/known.h"
 #include "core/ledger/ledger.h"
 #include "core/ledger/waiting-queue.h"
+#include "core/observe/attribution.h"
 
 /* ---- reconcile.c: what follows from the ledger ----------------------------------------- */
 
@@ -93,6 +92,13 @@ void arbiter_adopted(struct arbiter *arbiter, uint64_t now_usec);
  * its name comes back. -E2BIG: n is above REQUEST_WANTS, and nothing has changed; or ending
  * leases occupy slots, and the list has to be set again when they have ended. */
 int arbiter_set_gpus(struct arbiter *arbiter, const struct gpu_info *gpus, size_t n);
+
+/* ---- observation.c: what processes use of the GPUs ---------------------------------- */
+
+/* Takes one scan: all processes that use GPUs now, ordered by pid. Attributes them to leases,
+ * counts unmanaged use, finds oversubscription, and removes ending leases that no process uses
+ * any more. -ENOMEM, and nothing has changed. */
+int arbiter_observe(struct arbiter *arbiter, const struct observed *rows, size_t n);
 
 /* ---- verify.c: acknowledged masks against those of the hardware's queue descriptors --- */
 

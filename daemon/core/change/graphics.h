@@ -3,7 +3,7 @@
 
 /* Which processes use GPUs through the graphics driver (DRM), whose work has no CU mask. */
 
-#include "core/change/observation.h"
+#include "core/observe/attribution.h"
 #include "core/ledger/ledger.h"
 
 /* One process on one device. */

@@ -176,6 +176,13 @@ const struct arbiter *ledger_on(struct ledger_view *view, unsigned gpu);
 const struct arbiter *ledger_beside(struct ledger_view *view, const struct arbiter *arbiter,
 				    const struct lease *lease);
 
+/* ---- snapshot.c: the ledger of one moment, to be read while the ledger itself changes --- */
+
+/* Copies GPUs, leases, waiting leases and covers, not known processes. The settings are those of the ledger. -ENOMEM. */
+int snapshot_new(const struct arbiter *arbiter, struct arbiter **ret);
+struct arbiter *snapshot_free(struct arbiter *snapshot);
+DEFINE_CLEANUP(struct arbiter *, snapshot_free)
+
 /* ---- notice ------------------------------------------------------------------------ */
 
 /* touch: bits of enum touch. */

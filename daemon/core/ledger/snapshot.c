@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "core/ledger/snapshot.h"
-
 #include <errno.h>
 #include <string.h>
 

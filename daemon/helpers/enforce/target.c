@@ -22,7 +22,7 @@
 #include "sys/cgroup.h"
 #include "sys/process.h"
 #include "sys/subuid-file.h"
-#include "core/change/observation.h"
+#include "core/observe/attribution.h"
 
 /* amdkfd has a directory for each process that has opened /dev/kfd, named by its pid in the initial
  * namespace (kfd_procfs in drivers/gpu/drm/amd/amdkfd/kfd_process.c). */

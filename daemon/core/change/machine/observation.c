@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "core/change/observation.h"
+#include "core/change/arbiter.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "core/change/observation.h"
+#include "core/observe/attribution.h"
 #include "core/policy/caller.h"
 
 #define NOBODY 65534U
