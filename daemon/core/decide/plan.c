@@ -565,10 +565,8 @@ int arbiter_plan_drain(const struct arbiter *arbiter, const char *gpu, bool drai
 		return index;
 	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
 		const struct gpu *other = &arbiter->gpus[i];
-		/* The place of an absent GPU of the same name is for when it comes back. */
-		bool meant = (int)i == index ||
-			     (other->absent &&
-			      strcmp(other->info.name, arbiter->gpus[index].info.name) == 0);
+		/* Also an absent GPU of this name, for when it comes back. */
+		bool meant = strcmp(other->info.name, arbiter->gpus[index].info.name) == 0;
 
 		if (meant ? drain : other->draining)
 			drained |= UINT64_C(1) << i;
