@@ -43,13 +43,11 @@ bool disturbance_draws(const struct arbiter *arbiter, unsigned gpu, const struct
 		return false;
 	for (size_t i = 0; i < graphics->n_clients; i++) {
 		const struct gpu_client *client = &graphics->clients[i];
-		struct unmanaged_process process = { .pid = client->pid, .uid = client->uid };
+		const struct unmanaged_process process = { .who = client->who };
 
-		if (!client->draws ||
-		    cover_is_own(arbiter, lease, client->lease, client->pid, client->uid))
-			continue;
-		memcpy(process.command, client->command, sizeof(process.command));
-		refusal_add_process(refusal, &process);
+		if (client->draws &&
+		    !cover_is_own(arbiter, lease, client->lease, client->pid, client->uid))
+			refusal_add_process(refusal, &process);
 	}
 	return refusal->n_processes > 0 || graphics->state == GRAPHICS_UNKNOWN;
 }

@@ -109,11 +109,8 @@ void cover_outside(const struct arbiter *arbiter, unsigned gpu, const struct lea
 
 static void name(const struct cover *cover, struct refusal *refusal)
 {
-	struct unmanaged_process process = { .pid = cover->pid,
-					     .uid = cover->uid,
-					     .queues = cover->queues };
+	const struct unmanaged_process process = { .who = cover->who, .queues = cover->queues };
 
-	memcpy(process.command, cover->command, sizeof(process.command));
 	refusal_add_process(refusal, &process);
 	if (cover->lease == 0)
 		return;

@@ -11,11 +11,9 @@
 /* The compute queues of one process on one GPU. */
 struct cover {
 	unsigned gpu; /* index */
-	pid_t pid;
-	uid_t uid;        /* (uid_t) -1: unknown */
-	char command[16]; /* "": unknown */
-	uint64_t lease;   /* of the process, with a partition on this GPU; 0: none */
-	bool unknown;     /* no scan has shown the process: it is new, or was gone before */
+	NAMED_PROCESS;
+	uint64_t lease; /* of the process, with a partition on this GPU; 0: none */
+	bool unknown;   /* no scan has shown the process: it is new, or was gone before */
 	unsigned queues;
 	struct cuset cus; /* of all its queues */
 	struct cuset

@@ -214,9 +214,8 @@ void gpu_name_vram_users(const struct gpu *gpu, struct refusal *refusal)
 	refusal->n_processes = 0;
 	for (size_t i = 0; i < gpu->graphics.n_clients; i++) {
 		const struct gpu_client *client = &gpu->graphics.clients[i];
-		struct unmanaged_process process = { .pid = client->pid, .uid = client->uid };
+		const struct unmanaged_process process = { .who = client->who };
 
-		memcpy(process.command, client->command, sizeof(process.command));
 		if (uses_vram(gpu, client))
 			refusal_add_process(refusal, &process);
 	}

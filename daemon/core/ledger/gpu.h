@@ -20,10 +20,8 @@ struct partition;
 
 /* A process that has the GPU open through the graphics driver (DRM) instead of KFD. */
 struct gpu_client {
-	pid_t pid;
-	uid_t uid; /* (uid_t) -1: unknown */
+	NAMED_PROCESS;
 	uint64_t start_time;
-	char command[16];
 	uint64_t lease; /* that the process belongs to; 0: none */
 	bool draws; /* it has used the graphics or compute rings of DRM, which have no CU mask */
 	struct gpu_engines {

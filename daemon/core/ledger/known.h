@@ -12,18 +12,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "core/policy/refusal.h"
+
 struct arbiter;
 struct lease;
 struct lease_process;
 
 struct known_process {
-	pid_t pid;
+	NAMED_PROCESS;
 	uint64_t start_time; /* 0: the process was dead when first observed; KNOWN_UNSEEN */
 	uint64_t lease;      /* 0: none */
 	bool own;            /* the process or an ancestor is bound to the lease */
 	bool delegated;      /* it counts because root bound it or an ancestor, not by its user */
-	uid_t uid;           /* (uid_t) -1: unknown */
-	char command[16];    /* "": unknown */
 };
 
 /* start_time of a bound process that died before the first scan observed it. */

@@ -52,9 +52,7 @@ struct adaptation {
 
 /* A process that disturbs a lease, the victim: change/machine/intruders.c. */
 struct intruder {
-	pid_t pid;
-	uid_t uid;
-	char command[16];
+	NAMED_PROCESS;
 	uint64_t lease; /* of the process; 0: none */
 	uint64_t since_usec;
 	unsigned

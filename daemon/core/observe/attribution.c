@@ -102,12 +102,9 @@ struct known_process attribution_of(const struct arbiter *arbiter, const struct 
 	const struct known_process *known = known_find(arbiter, row->pid, row->start_time);
 	const struct lease *lease = known && known->lease ? ledger_find(arbiter, known->lease)
 							  : NULL;
-	struct known_process ret = { .pid = row->pid,
-				     .start_time = row->start_time,
-				     .uid = row->uid };
+	struct known_process ret = { .who = row->who, .start_time = row->start_time };
 	enum tie tie;
 
-	memcpy(ret.command, row->command, sizeof(ret.command));
 	if (lease && !keeps(arbiter, lease, known, row))
 		lease = NULL;
 	if (lease) {

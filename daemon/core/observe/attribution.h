@@ -13,11 +13,9 @@
 
 /* One process on one GPU, as the kernel's tables and /proc show it. */
 struct observed {
-	pid_t pid;
+	NAMED_PROCESS;       /* by its effective uid */
 	uint64_t start_time; /* distinguishes a reused pid; 0: the process is dead */
-	uid_t uid;           /* effective; (uid_t) -1: unknown */
 	bool mixed;          /* its real, effective and saved uids differ: it acts for two users */
-	char command[16];
 	pid_t ancestors[OBSERVED_ANCESTORS];     /* parent first */
 	uid_t ancestor_uids[OBSERVED_ANCESTORS]; /* 0 also for one whose uid /proc hides */
 	size_t n_ancestors;

@@ -66,11 +66,25 @@ enum resource {
 #define REFUSAL_LEASES 8U
 #define REFUSAL_PROCESSES 4U
 
+/* What names a process; as a member, it can be copied as a whole. uid (uid_t) -1, command "": unknown. */
+#define PROCESS_NAME \
+	pid_t pid;   \
+	uid_t uid;   \
+	char command[16]
+struct process_name {
+	PROCESS_NAME;
+};
+#define NAMED_PROCESS                    \
+	union {                          \
+		struct process_name who; \
+		struct {                 \
+			PROCESS_NAME;    \
+		};                       \
+	}
+
 /* A process that uses a GPU on which it has no lease, or draws on it. */
 struct unmanaged_process {
-	pid_t pid;
-	uid_t uid; /* (uid_t) -1: unknown */
-	char command[16];
+	NAMED_PROCESS;
 	unsigned queues;
 };
 

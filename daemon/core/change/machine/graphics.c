@@ -40,8 +40,7 @@ static double share_of(uint64_t now, uint64_t before, uint64_t elapsed_usec)
 static struct gpu_client client_of(const struct arbiter *arbiter, const struct observed_client *row,
 				   const struct gpu_client *before, uint64_t elapsed_usec)
 {
-	struct gpu_client client = { .pid = row->process.pid,
-				     .uid = row->process.uid,
+	struct gpu_client client = { .who = row->process.who,
 				     .start_time = row->process.start_time,
 				     .lease = attribution_of(arbiter, &row->process).lease,
 				     .draws = row->busy.gfx > 0 || row->busy.compute > 0,
@@ -49,7 +48,6 @@ static struct gpu_client client_of(const struct arbiter *arbiter, const struct o
 				     .vram = row->vram,
 				     .gtt = row->gtt };
 
-	memcpy(client.command, row->process.command, sizeof(client.command));
 	if (before)
 		client.shares = (struct gpu_shares){
 			share_of(row->busy.gfx, before->busy.gfx, elapsed_usec),

@@ -57,9 +57,7 @@ static void find_queues(const struct arbiter *arbiter, const struct lease *victi
 	for (size_t i = 0; i < arbiter->n_covers; i++) {
 		const struct cover *cover = &arbiter->covers[i];
 		struct cuset there = cover->outside;
-		struct intruder intruder = { .pid = cover->pid,
-					     .uid = cover->uid,
-					     .lease = cover->lease };
+		struct intruder intruder = { .who = cover->who, .lease = cover->lease };
 
 		if (cover->gpu != p->gpu || !cuset_overlap(&cover->cus, &area) ||
 		    cover_is_own(arbiter, victim, cover->lease, cover->pid, cover->uid))
@@ -74,7 +72,6 @@ static void find_queues(const struct arbiter *arbiter, const struct lease *victi
 		cuset_add(&sum, &there);
 		intruder.cus = cuset_count(&there);
 		intruder.since_usec = since_usec(p, cover->pid, now_usec);
-		memcpy(intruder.command, cover->command, sizeof(intruder.command));
 		add_intruder(ret, &intruder);
 	}
 	ret->cus = cuset_count(&sum);
@@ -90,13 +87,11 @@ static void find_drawing(const struct arbiter *arbiter, const struct lease *vict
 		return;
 	ret->alone = false;
 	for (size_t i = 0; i < who.n_processes && i < REFUSAL_PROCESSES; i++) {
-		struct intruder intruder = { .pid = who.processes[i].pid,
-					     .uid = who.processes[i].uid,
+		struct intruder intruder = { .who = who.processes[i].who,
 					     .draws = true,
 					     .cus = p->count };
 
 		intruder.since_usec = since_usec(p, intruder.pid, now_usec);
-		memcpy(intruder.command, who.processes[i].command, sizeof(intruder.command));
 		add_intruder(ret, &intruder);
 		ret->cus = p->count;
 	}

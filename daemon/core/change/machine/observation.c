@@ -24,12 +24,9 @@ static void add_use(struct budget *sum, const struct observed *row)
 /* Keeps the unmanaged processes with the most queues, most queues first. */
 static void add_unmanaged(struct gpu_observed *observed, const struct observed *row)
 {
-	struct unmanaged_process process = { .pid = row->pid,
-					     .uid = row->uid,
-					     .queues = row->queues };
+	struct unmanaged_process process = { .who = row->who, .queues = row->queues };
 	size_t at = observed->n_processes;
 
-	memcpy(process.command, row->command, sizeof(process.command));
 	if (row->leaked)
 		snprintf(process.command, sizeof(process.command), "dead, %u MiB",
 			 (unsigned)min_u64(row->vram >> 20, 99999));
@@ -50,14 +47,12 @@ static void add_idle(struct arbiter *arbiter, const struct observed *row)
 {
 	struct gpu *gpu = ledger_find_kfd(arbiter, row->kfd_gpu_id);
 	struct gpu_observed *observed = gpu ? &gpu->observed : NULL;
-	struct unmanaged_process *process;
 
 	if (!gpu || observed->n_processes + observed->n_idle == GPU_UNMANAGED_MAX ||
 	    attribution_of(arbiter, row).lease)
 		return;
-	process = &observed->processes[observed->n_processes + observed->n_idle++];
-	*process = (struct unmanaged_process){ .pid = row->pid, .uid = row->uid };
-	memcpy(process->command, row->command, sizeof(process->command));
+	observed->processes[observed->n_processes + observed->n_idle++] =
+		(struct unmanaged_process){ .who = row->who };
 }
 
 /* A process may own several leases on a GPU: queues beyond the budget of the first count for the

@@ -173,7 +173,9 @@ static bool has_changed(const struct lease *lease)
  * adjacent. */
 static struct cover *find_cover(struct arbiter *arbiter, const struct observed_mask *row)
 {
-	struct known_process known = { .uid = (uid_t)-1, .command = "short-lived" };
+	struct known_process known = { .pid = row->pid,
+				       .uid = (uid_t)-1,
+				       .command = "short-lived" };
 	struct cover *cover;
 	const struct gpu *found = ledger_find_kfd(arbiter, row->kfd_gpu_id);
 	unsigned gpu = found ? (unsigned)(found - arbiter->gpus) : 0;
@@ -186,9 +188,7 @@ static struct cover *find_cover(struct arbiter *arbiter, const struct observed_m
 			return &arbiter->covers[i];
 	unknown = !attribution_of_pid(arbiter, row->pid, &known);
 	cover = &arbiter->covers[arbiter->n_covers++];
-	*cover =
-		(struct cover){ .gpu = gpu, .pid = row->pid, .uid = known.uid, .unknown = unknown };
-	memcpy(cover->command, known.command, sizeof(cover->command));
+	*cover = (struct cover){ .gpu = gpu, .who = known.who, .unknown = unknown };
 	return cover;
 }
 

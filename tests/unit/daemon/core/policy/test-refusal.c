@@ -165,12 +165,15 @@ TEST(processes_without_a_lease_are_listed_with_their_queues)
 
 	refusal.held = 6;
 	refusal.n_processes = 2;
-	refusal.processes[0] = (struct unmanaged_process){ 10, 0, "python3", 1 };
-	refusal.processes[1] = (struct unmanaged_process){ 11, 0, "ollama", 5 };
+	refusal.processes[0] =
+		(struct unmanaged_process){ .pid = 10, .command = "python3", .queues = 1 };
+	refusal.processes[1] =
+		(struct unmanaged_process){ .pid = 11, .command = "ollama", .queues = 5 };
 	CHECK(line_is(&refusal, "6 in use, the GPU has 1 queue slot; pid 10 (python3) has 1 queue, "
 				"pid 11 (ollama) has 5 queues"));
 	refusal.n_processes = 7;
-	refusal.processes[2] = (struct unmanaged_process){ 12, 0, "vr", 1 };
+	refusal.processes[2] =
+		(struct unmanaged_process){ .pid = 12, .command = "vr", .queues = 1 };
 	CHECK(hint_is(&refusal,
 		      "6 in use, the GPU has 1 queue slot; pid 10 (python3) has 1 queue, "
 		      "pid 11 (ollama) has 5 queues, pid 12 (vr) has 1 queue and 4 more"));
