@@ -11,6 +11,7 @@
 
 #include "bus/bus-private.h"
 #include "core/ledger/lease.h"
+#include "core/ledger/ledger.h"
 
 #define OBJECT_MANAGER "org.freedesktop.DBus.ObjectManager"
 
