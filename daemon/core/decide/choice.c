@@ -96,9 +96,11 @@ static void add_neighbours(const struct choice *choice, size_t n, const struct c
 	prospect->level = exclusive && n > 0 ? 0 : prospect->level;
 	for (size_t i = 0; i < n; i++) {
 		const struct grower *grower = &choice->growers[i];
+		bool changes = exclusive || grower->share < grower->p->count ||
+			       cuset_overlap(needed, &grower->p->occupied);
 
-		prospect->changes += exclusive || grower->share < grower->p->count ||
-				     cuset_overlap(needed, &grower->p->occupied);
+		prospect->changes += changes;
+		prospect->others += changes && grower->lease->owner != choice->user.owner;
 		prospect->level = min_u64(prospect->level, level_of(grower, grower->cap));
 	}
 }
@@ -170,6 +172,8 @@ static uint64_t rank_of(const struct choice *choice, size_t g)
 	const struct gpu *gpu = &arbiter->gpus[g];
 	/* For a fixed lease, adaptable ones return what they borrow. */
 	unsigned room = choice->context->adaptable ? gpu_cus_free(gpu) : gpu_cus_unclaimed(gpu);
+	unsigned changes = min_u(prospect->others, UINT8_MAX) << 8 |
+			   min_u(prospect->changes, UINT8_MAX);
 
 	switch (arbiter->settings->gpu_order) {
 	case GPU_ORDER_PACK: return room;
@@ -177,9 +181,9 @@ static uint64_t rank_of(const struct choice *choice, size_t g)
 	default: break;
 	}
 	if (choice->context->adaptable)
-		return in_order(prospect->changes, users(gpu), neighbours(arbiter, gpu),
+		return in_order(changes, users(gpu), neighbours(arbiter, gpu),
 				CODEC_BITS - prospect->cus);
-	return in_order(prospect->changes, (unsigned)gpu->observed.unmanaged.processes, room,
+	return in_order(changes, (unsigned)gpu->observed.unmanaged.processes, room,
 			neighbours(arbiter, gpu));
 }
 

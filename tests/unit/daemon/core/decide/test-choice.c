@@ -144,6 +144,31 @@ TEST(eight_programs_on_four_gpus_use_two_each)
 		CHECK(on[i] == 2);
 }
 
+/* A plain program of this user; all holders follow. */
+static unsigned run_of(struct lending *l, uid_t uid)
+{
+	struct lease *lease = reserve_as(l, uid, "cus=1 cus-min=1 cus-max=%u queues=2; adaptable=1",
+					 MOST);
+
+	CHECK(lease);
+	pass(l, 10 * SECOND_USEC);
+	return lease->partitions[0].gpu;
+}
+
+TEST(programs_shrink_for_others_of_their_user_before_those_of_other_users)
+{
+	_cleanup_(lending_done) struct lending l = equal_machine(2);
+	_cleanup_(lending_done) struct lending m = equal_machine(2);
+	const uid_t other = ANY + 1;
+
+	CHECK(run_of(&l, ANY) == 0 && run_of(&l, other) == 1);
+	CHECK(run_of(&l, other) == 1 && l.s.arbiter->leases[0]->partitions[0].count == 60);
+	CHECK(run_of(&l, ANY) == 0);
+
+	CHECK(run_of(&m, ANY) == 0 && run_of(&m, other) == 1);
+	CHECK(fix(&m, other, 30) == 1);
+}
+
 TEST(a_program_gets_the_card_beside_an_igpu_in_both_orders)
 {
 	const struct gpu_info before[] = { card("0000:03:00.0", 6, 84), igpu("0000:10:00.0") };
