@@ -379,38 +379,40 @@ static int plan_fewer(struct command *command, struct gpuarb_want *wants, const 
 	return r;
 }
 
-/* Is the last plan one on these GPUs? */
-static bool is_planned_on(const struct command *command, char gpus[][GPU_NAME_MAX])
+/* Is the last plan one on these GPUs? in_order: each want on its one. */
+static bool is_planned_on(const struct command *command, char gpus[][GPU_NAME_MAX], bool in_order)
 {
 	const struct gpuarb_partition *planned;
-	bool same;
-	size_t n;
-
-	planned = gpuarb_last_plan(command->gpuarb, &n);
-	same = n == command->n_wants;
-	for (size_t i = 0; i < n && same; i++)
-		same = strcmp(planned[i].gpu, gpus[i]) == 0;
-	return same;
-}
-
-/* After a plan that is granted with the fewest queues: as many as are fair on its GPUs. More would keep the program from
- * a GPU with few slots. */
-static int plan_more(struct command *command, struct gpuarb_want *wants, const struct caller *user,
-		     const char **ret)
-{
-	const struct gpuarb_partition *planned;
-	char gpus[REQUEST_WANTS][GPU_NAME_MAX];
-	size_t n;
-	int r;
+	size_t n, found = 0;
 
 	planned = gpuarb_last_plan(command->gpuarb, &n);
 	for (size_t i = 0; i < n; i++)
-		snprintf(gpus[i], sizeof(gpus[i]), "%s", planned[i].gpu);
-	if (!want_ask_queues(command, planned, wants))
-		return 0;
+		for (size_t j = 0; j < n; j++)
+			found += (i == j || !in_order) && strcmp(planned[i].gpu, gpus[j]) == 0;
+	return n == command->n_wants && found == n;
+}
+
+/* After a plan that is granted with the fewest queues: as many as are fair on its GPUs. More would keep the program from
+ * a GPU with few slots. Wants that have other numbers can change their GPUs with each other. */
+static int plan_more(struct command *command, struct gpuarb_want *wants, const struct caller *user,
+		     const char **ret)
+{
+	char gpus[REQUEST_WANTS][GPU_NAME_MAX];
+	const struct gpuarb_partition *planned;
+	size_t n, turns = command->n_wants;
+	int r = 0;
+
 	do {
+		planned = gpuarb_last_plan(command->gpuarb, &n);
+		for (size_t i = 0; i < n; i++)
+			snprintf(gpus[i], sizeof(gpus[i]), "%s", planned[i].gpu);
+		if (!want_ask_queues(command, planned, wants))
+			return r;
 		r = plan(command, wants, user, ret);
-	} while (r >= 0 && !is_planned_on(command, gpus) && want_ask_less(command, wants));
+	} while (r >= 0 && --turns > 0 && !is_planned_on(command, gpus, true) &&
+		 is_planned_on(command, gpus, false));
+	while (r >= 0 && !is_planned_on(command, gpus, true) && want_ask_less(command, wants))
+		r = plan(command, wants, user, ret);
 	return r;
 }
 

@@ -157,6 +157,8 @@ on '[1,1]'
 prints 'map(.partitions[0] | [.gpu, .queues]) == [["0000:04:00.0", 2], ["0000:03:00.0", 5]]' list --json
 over
 machine mi210,rx7900xtx
+prints '.partitions | map([.gpu, .queues]) | sort == [["0000:03:00.0", 5], ["0000:04:00.0", 2]]' \
+	plan --adaptable --gpu=any --gpu=any --json
 program
 hold reserve --gpu=1 --cus=2 --queues=4
 for wait in '' --wait; do
