@@ -18,6 +18,8 @@
 struct candidate {
 	struct lease *lease;
 	uint64_t cost; /* of ending it: cost_of() */
+	bool ends;     /* is one of the set */
+	bool stays;    /* is not in the way if another candidate ends */
 };
 
 struct search {
@@ -66,18 +68,21 @@ static bool fits(struct search *search)
 /* ---- what is cheaper ---------------------------------------------------------------------- */
 
 /* Of ADVICE_MAX leases, added up: the number of leases first, then of those that are not revoked yet, of
- * realtime ones, and of guaranteed ones; then CUs. */
+ * realtime ones, and of guaranteed ones; then CUs. Where they are revoked for a request, guaranteed ones count first. */
 #define COST_BITS 9U
 #define COST_CUS_BITS 25U
 _Static_assert(ADVICE_MAX < 1U << COST_BITS, "a sum stays within its bits");
 
-static uint64_t cost_of(const struct lease *lease)
+static uint64_t cost_of(const struct search *search, const struct lease *lease)
 {
-	const bool counts[] = { true, lease->state != STATE_REVOKING,
-				lease->class == CLASS_REALTIME, lease->class == CLASS_GUARANTEED };
+	const bool kept = lease->state != STATE_REVOKING;
+	const bool guaranteed = lease->class == CLASS_GUARANTEED;
+	const bool advised[] = { true, kept, lease->class == CLASS_REALTIME, guaranteed };
+	const bool revoked[] = { guaranteed && kept, true, kept, false };
+	const bool *counts = search->of == ADVICE_ANY ? advised : revoked;
 	uint64_t cost = 0, cus = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(advised); i++)
 		cost = cost << COST_BITS | counts[i];
 	for (size_t i = 0; i < lease->n_partitions; i++)
 		cus += lease->partitions[i].count;
@@ -108,17 +113,13 @@ static bool is_cheaper(const struct search *search, uint64_t cost, uint64_t id)
 
 /* ---- the search --------------------------------------------------------------------------- */
 
-/* Leaves all candidates out and puts back, the most expensive first, each that is not in the way: a
- * set of which every member is needed. */
-static void find_some(struct search *search)
+/* Leaves all candidates out and puts back, the most expensive first, each that is not in the way. The others are a set
+ * of which every member is needed. Returns its size; 0: there is none. */
+static size_t find_needed(struct search *search)
 {
-	struct lease *needed[ADVICE_MAX];
-	struct advice found = { .n = 0 };
-	uint64_t cost = 0;
 	bool fitted;
+	size_t n = 0;
 
-	if (!take_steps(search, search->n_candidates))
-		return;
 	/* Once all have gone, there are the fewest leases to count shared CUs of. */
 	for (size_t c = 0; c < search->n_candidates; c++)
 		ledger_take_out(&search->without, search->candidates[c].lease);
@@ -132,32 +133,100 @@ static void find_some(struct search *search)
 		ledger_put_back(&search->without, candidate->lease);
 		if (!fitted || fits(search))
 			continue;
-		fitted = found.n < search->most;
+		fitted = n < search->most;
 		if (!fitted)
 			continue;
-		needed[found.n] = candidate->lease;
-		found.ids[found.n++] = candidate->lease->id;
-		cost += candidate->cost;
+		candidate->ends = true;
+		n++;
 		ledger_leave_out(&search->without, candidate->lease);
 	}
-	for (size_t i = 0; i < found.n; i++)
-		ledger_put_back(&search->without, needed[i]);
-	qsort(found.ids, found.n, sizeof(found.ids[0]), by_id);
-	if (!fitted || search->cut || !is_cheaper(search, cost, found.ids[0]))
+	return fitted && !search->cut ? n : 0;
+}
+
+static uint64_t cost_of_set(const struct search *search)
+{
+	uint64_t cost = 0;
+
+	for (size_t i = 0; i < search->n_candidates; i++)
+		cost += search->candidates[i].ends ? search->candidates[i].cost : 0;
+	return cost;
+}
+
+/* Puts this one into the set, and takes out all members that are not in the way then, the cheapest first; if that is a
+ * cheaper set. */
+static void exchange(struct search *search, struct candidate *in)
+{
+	uint64_t cost = in->cost;
+	bool cheaper;
+
+	ledger_leave_out(&search->without, in->lease);
+	for (size_t i = 0; i < search->n_candidates; i++) {
+		struct candidate *member = &search->candidates[i];
+
+		if (!member->ends)
+			continue;
+		ledger_put_back(&search->without, member->lease);
+		member->stays = fits(search);
+		if (member->stays)
+			continue;
+		cost += member->cost;
+		ledger_leave_out(&search->without, member->lease);
+	}
+	cheaper = cost < cost_of_set(search);
+	for (size_t i = 0; i < search->n_candidates; i++) {
+		struct candidate *member = &search->candidates[i];
+
+		if (!member->ends || !member->stays)
+			continue;
+		member->ends = !cheaper;
+		if (!cheaper)
+			ledger_leave_out(&search->without, member->lease);
+	}
+	in->ends = cheaper;
+	if (!cheaper)
+		ledger_put_back(&search->without, in->lease);
+}
+
+/* A set that find_needed() finds need not be the cheapest where wants have a choice of GPUs. */
+static void improve(struct search *search, size_t n)
+{
+	for (size_t i = 0; i < search->n_candidates && n > 1; i++)
+		if (!search->candidates[i].ends && search->steps >= (n + 1) * search->attempt)
+			exchange(search, &search->candidates[i]);
+}
+
+static void find_some(struct search *search)
+{
+	struct advice found = { .n = 0 };
+	size_t n;
+
+	if (!take_steps(search, search->n_candidates))
 		return;
-	search->best_cost = cost;
+	n = find_needed(search);
+	if (search->request.n_wants > 1)
+		improve(search, n);
+	for (size_t i = 0; i < search->n_candidates; i++) {
+		if (!search->candidates[i].ends)
+			continue;
+		ledger_put_back(&search->without, search->candidates[i].lease);
+		found.ids[found.n++] = search->candidates[i].lease->id;
+	}
+	qsort(found.ids, found.n, sizeof(found.ids[0]), by_id);
+	if (n == 0 || !is_cheaper(search, cost_of_set(search), found.ids[0]))
+		return;
+	search->best_cost = cost_of_set(search);
 	search->best = found;
 }
 
 /* The cheapest lease whose end alone makes room. Candidates are ordered by cost. */
-static bool find_single(struct search *search)
+static void find_single(struct search *search)
 {
 	for (size_t i = 0; i < search->n_candidates; i++) {
 		const struct candidate *candidate = &search->candidates[i];
 		bool enough;
 
 		if (search->cut || !is_cheaper(search, candidate->cost, candidate->lease->id))
-			return true;
+			return;
 		ledger_leave_out(&search->without, candidate->lease);
 		enough = fits(search);
 		ledger_put_back(&search->without, candidate->lease);
@@ -165,17 +234,20 @@ static bool find_single(struct search *search)
 			continue;
 		search->best_cost = candidate->cost;
 		search->best = (struct advice){ .ids = { candidate->lease->id }, .n = 1 };
-		return true;
+		return;
 	}
-	return false;
 }
 
 static void search_candidates(struct search *search)
 {
+	const struct candidate *candidates = search->candidates;
+
 	if (!take_steps(search, search->n_candidates / 4))
 		return;
 	qsort(search->candidates, search->n_candidates, sizeof(*search->candidates), by_cost);
-	if (search->n_candidates > 0 && !find_single(search))
+	find_single(search);
+	if (search->n_candidates > 1 && !search->cut &&
+	    search->best_cost > candidates[0].cost + candidates[1].cost)
 		find_some(search);
 }
 
@@ -217,8 +289,9 @@ static void find_candidates(struct search *search, uint64_t gpus)
 		struct lease *lease = search->arbiter->leases[i];
 
 		if (is_candidate(search, lease, gpus))
-			search->candidates[search->n_candidates++] =
-				(struct candidate){ lease, cost_of(lease) };
+			search->candidates[search->n_candidates++] = (struct candidate){
+				.lease = lease, .cost = cost_of(search, lease)
+			};
 	}
 }
 

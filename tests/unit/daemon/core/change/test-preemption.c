@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "lend-rig.h"
+#include "request-text.h"
 #include "wait-rig.h"
 
 /* GPUs of 60 CUs, on which policy allows to revoke the leases of everybody else. */
@@ -100,6 +101,40 @@ TEST_WITH(several_leases_are_revoked_where_one_is_not_enough, struct lending *l)
 			CHECK(strstr(reason_of(l->s.arbiter, rt), "lease 5"));
 	}
 	CHECK(rt->state == STATE_GRANTED && rt->partitions[0].count == 60);
+}
+
+TEST_WITH(two_besteffort_leases_are_revoked_before_one_guaranteed_lease, struct lending *l)
+{
+	struct settings *settings = l->s.arbiter->settings;
+	struct lease *lab = grant(&l->s, LAB, 30), *rt;
+	struct lease *leases[] = { grant(&l->s, ANY, 15), grant(&l->s, ANY, 15) };
+
+	for (size_t i = 0; i < settings->n_tenants; i++)
+		settings->tenants[i].preempt = true;
+	rt = want(l, VR, -1, 30);
+	CHECK(rt && lab->state == STATE_GRANTED);
+	CHECK(leases[0]->state == STATE_REVOKING && leases[1]->state == STATE_REVOKING);
+}
+
+TEST(a_gang_revokes_two_leases_on_other_gpus_instead_of_three)
+{
+	_cleanup_(lending_done) struct lending l = preemptible_on(3);
+	struct request request = request_of("cus=30 | cus=30");
+	struct caller caller = caller_of(LAB);
+	struct lease *half = grant_as(&l.s, ANY, "cus=30 gpu=0"), *most, *lease;
+
+	CHECK(grant_as(&l.s, ANY, "cus=30 gpu=0"));
+	for (unsigned i = 0; i < 4; i++)
+		CHECK(grant_as(&l.s, ANY, "cus=15 gpu=1"));
+	most = grant_as(&l.s, ANY, "cus=45 gpu=2");
+	CHECK(preempt_plan(l.s.arbiter, &caller, &request, &lease, &l.s.result) == 0);
+	lease->deadline_usec = l.now + 10 * SECOND_USEC;
+	lease = arbiter_commit(l.s.arbiter, lease);
+	turn(&l);
+	for (size_t i = 0; i < l.s.arbiter->n_leases; i++)
+		CHECK(!l.s.arbiter->leases[i]->revoked_for || l.s.arbiter->leases[i] == half ||
+		      l.s.arbiter->leases[i] == most);
+	CHECK(half->revoked_for == lease->id && most->revoked_for == lease->id);
 }
 
 TEST_WITH(no_lease_is_revoked_against_policy_or_for_its_own_class, struct lending *l)

@@ -186,6 +186,11 @@ static uint64_t rank(struct cheapest c)
 	       c.cus;
 }
 
+static uint64_t rank_to_revoke(struct cheapest c)
+{
+	return (uint64_t)c.guaranteed << 48 | (uint64_t)c.n << 40 | c.cus;
+}
+
 /* Would the request fit a ledger that never had the leases of the set? */
 static bool would_fit(const struct arbiter *arbiter, const struct caller *caller,
 		      const struct request *request, unsigned set)
@@ -224,6 +229,34 @@ static bool would_fit(const struct arbiter *arbiter, const struct caller *caller
 	result_done(&result);
 	arbiter_free(other);
 	return fits;
+}
+
+/* Of all sets of these leases; 0: none is needed, or none helps. */
+static unsigned cheapest_set(const struct arbiter *arbiter, const struct caller *caller,
+			     const struct request *request, unsigned leases,
+			     uint64_t (*rank_of)(struct cheapest))
+{
+	unsigned best = 0;
+
+	if (would_fit(arbiter, caller, request, 0))
+		return 0;
+	for (unsigned set = 1; set < 1U << arbiter->n_leases; set++)
+		if (!(set & ~leases) &&
+		    (!best || rank_of(cost_of(arbiter, set)) < rank_of(cost_of(arbiter, best))) &&
+		    would_fit(arbiter, caller, request, set))
+			best = set;
+	return best;
+}
+
+static unsigned set_of(const struct arbiter *arbiter, const struct advice *advice)
+{
+	unsigned set = 0;
+
+	for (size_t i = 0; i < advice->n; i++)
+		for (unsigned j = 0; j < arbiter->n_leases; j++)
+			if (arbiter->leases[j]->id == advice->ids[i])
+				set |= 1U << j;
+	return set;
 }
 
 static unsigned below(unsigned *seed, unsigned n)
@@ -311,7 +344,7 @@ TEST(every_member_of_an_advice_is_needed_and_few_sets_are_cheaper)
 	unsigned cheapest = 0, extra = 0;
 
 	for (unsigned round = 0; round < check_rounds(200, 4000); round++) {
-		unsigned n_gpus = 1 + below(&seed, 3), best = 0;
+		unsigned n_gpus = 1 + below(&seed, 3), best;
 		struct arbiter *arbiter = machine(n_gpus);
 		uid_t uid = below(&seed, 3);
 		const struct caller caller = caller_of(uid);
@@ -329,20 +362,11 @@ TEST(every_member_of_an_advice_is_needed_and_few_sets_are_cheaper)
 			arbiter->settings->tenants[1].max_gpus = (struct limit){ LIMIT_COUNT, 1 };
 		random_request(&seed, n_gpus, &request);
 		advice = advise(arbiter, uid, &request);
-		for (unsigned set = 1; set < 1U << arbiter->n_leases; set++)
-			if ((!best || rank(cost_of(arbiter, set)) < rank(cost_of(arbiter, best))) &&
-			    would_fit(arbiter, &caller, &request, set))
-				best = set;
-		if (would_fit(arbiter, &caller, &request, 0))
-			best = 0;
+		best = cheapest_set(arbiter, &caller, &request, UINT_MAX, rank);
 		if (advice.n > 0) {
-			unsigned set = 0;
+			unsigned set = set_of(arbiter, &advice);
 			bool same;
 
-			for (size_t i = 0; i < advice.n; i++)
-				for (unsigned j = 0; j < arbiter->n_leases; j++)
-					if (arbiter->leases[j]->id == advice.ids[i])
-						set |= 1U << j;
 			CHECK(would_fit(arbiter, &caller, &request, set));
 			for (unsigned j = 0; j < arbiter->n_leases; j++)
 				CHECK(!(set >> j & 1) ||
@@ -364,4 +388,54 @@ TEST(every_member_of_an_advice_is_needed_and_few_sets_are_cheaper)
 	printf("%u with advice, %u without; %u are the cheapest, %u leases more than needed in all\n",
 	       advised, none, cheapest, extra);
 	CHECK_REACHED(advised > 50 && none > 10 && cheapest >= advised * 95 / 100);
+}
+
+/* The leases that advice_find() chooses to revoke for the request; *ret_best: the cheapest set of them. */
+static unsigned revoked(struct arbiter *arbiter, uid_t uid, const struct request *request,
+			unsigned *ret_best)
+{
+	_cleanup_(result_done) struct result result = { 0 };
+	_cleanup_(lease_freep) struct lease *lease = NULL;
+	const struct caller caller = caller_of(uid);
+	struct advice advice = { 0 };
+	unsigned lower = 0;
+
+	CHECK(plan_lease(arbiter, &caller, request, &lease, &result) == 0);
+	for (unsigned j = 0; j < arbiter->n_leases; j++)
+		lower |= arbiter->leases[j]->class < lease->class ? 1U << j : 0;
+	CHECK(advice_find(arbiter, lease, ADVICE_REVOCABLE, &advice) >= 0 && !advice.cut);
+	*ret_best = cheapest_set(arbiter, &caller, request, lower, rank_to_revoke);
+	return set_of(arbiter, &advice);
+}
+
+TEST(leases_to_revoke_are_the_cheapest_set_almost_always)
+{
+	unsigned seed = seed_nth(SEED_OF_RUN("SEED"), 0), revokes = 0, cheapest = 0, extra = 0;
+
+	for (unsigned round = 0; round < check_rounds(400, 4000); round++) {
+		unsigned n_gpus = 1 + below(&seed, 3), set, best;
+		struct arbiter *arbiter = machine(n_gpus);
+		struct result result = { 0 };
+		struct request request;
+
+		for (size_t i = 0; i < arbiter->settings->n_tenants; i++)
+			arbiter->settings->tenants[i].preempt = true;
+		for (unsigned i = 0; i < LEASES; i++) {
+			random_request(&seed, n_gpus, &request);
+			reserve(arbiter, below(&seed, 2) ? LAB : 0, &request, &result);
+		}
+		random_request(&seed, n_gpus, &request);
+		set = revoked(arbiter, RT, &request, &best);
+		CHECK(!set == !best);
+		revokes += set != 0;
+		cheapest += set && rank_to_revoke(cost_of(arbiter, set)) ==
+					   rank_to_revoke(cost_of(arbiter, best));
+		CHECK(cost_of(arbiter, set).guaranteed == cost_of(arbiter, best).guaranteed);
+		extra += cost_of(arbiter, set).n - cost_of(arbiter, best).n;
+		result_done(&result);
+		arbiter_free(arbiter);
+	}
+	printf("%u with revocations; %u are the cheapest, %u leases more than needed in all\n",
+	       revokes, cheapest, extra);
+	CHECK_REACHED(revokes > 100 && cheapest >= revokes * 95 / 100);
 }
