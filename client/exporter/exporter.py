@@ -195,7 +195,9 @@ class Metrics(Collector):
         def use(gpu: str, tenant: str) -> 'Counter[str]':
             return uses.setdefault((gpu, self.tenant(tenant)), Counter())
 
-        parts = [(lease, part) for lease in snapshot.leases for part in lease.partitions]
+        gpus = {gpu.name for gpu in snapshot.gpus}  # a lease can be left on one that has gone
+        parts = [(lease, part) for lease in snapshot.leases for part in lease.partitions
+                 if part.gpu in gpus]
         for lease, part in parts:
             lent[part.gpu] |= mask_of(part.cu_mask) if lends(lease) else 0
             use(part.gpu, lease.tenant).update(

@@ -44,7 +44,7 @@ def lease(number: int, mask: int, **values: Any) -> Any:
                                      'intruders': (), 'since': None, **values})
 
 
-def snapshot(*leases: Any, gpus: Any = (), tenants: Any = (NAME,)) -> Any:
+def snapshot(*leases: Any, gpus: Any = (gpu(ONE),), tenants: Any = (NAME,)) -> Any:
     return made(gpuarb.Snapshot, version=NAME, tenants=tenants, gpus=gpus, leases=leases)
 
 
@@ -101,6 +101,11 @@ class Metrics(unittest.TestCase):
             self.assertNotIn(f'gpuarb_gpu_unmanaged_cus{{gpu="{ONE}', found)
         self.assertIn(f'tenant_cus_borrowed{{gpu="{ONE}",tenant="{ESCAPED}"}} 0.0',
                       text(snapshot(lease(1, 0xff, class_='realtime'), lease(2, 0x7f0))))
+
+    def test_a_lease_on_a_gpu_that_has_gone_is_no_use_of_a_gpu(self) -> None:
+        found = text(snapshot(lease(1, 0xff), gpus=(gpu(OTHER),)))
+        self.assertIn('\ngpuarb_leases{state="granted"} 1.0\n', found)
+        self.assertNotIn(ONE, found)
 
     def test_the_first_of_those_that_wait_counts(self) -> None:
         waiting = [lease(i, 0, state='waiting', partitions=(), since=since)
