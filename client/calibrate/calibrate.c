@@ -219,7 +219,7 @@ static int tell(const struct command *command, const struct bench *bench,
 		page = report_write(command, report, "--report", command->html);
 	if (command->submit_file)
 		submission = report_write(command, report, "--submission", command->submit_file);
-	r = report_print(command, report);
+	r = report_print(command, report, command->json ? NULL : "--text", "-");
 	if (page != EXIT_OK)
 		return page;
 	return submission != EXIT_OK ? submission : r;

@@ -267,7 +267,8 @@ static int tell(struct command *command, const struct bench *bench, const struct
 		int measured)
 {
 	struct json_object *report = paper_report(bench->gpu, &bench->model, paper);
-	int r = write_json(command, report), printed = report_print(command, report);
+	int r = write_json(command, report);
+	int printed = report_print(command, report, command->json ? NULL : "--text", "-");
 
 	if (measured != EXIT_OK)
 		return measured;

@@ -136,10 +136,8 @@ static int tell(const struct command *command, const struct bench *bench, const 
 {
 	struct json_object *report = report_of(command, bench, games);
 	const char *option = command->svg ? "--svg" : command->json ? "--json" : "--text";
-	int r = report_write(command, report, option, command->svg ? command->svg : "-");
 
-	json_free(report);
-	return r;
+	return report_print(command, report, option, command->svg ? command->svg : "-");
 }
 
 int latency_run(const struct command *command, struct bench *bench)

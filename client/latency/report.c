@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "client/launch/child.h"
@@ -40,32 +41,22 @@ static const char *run(const char *const *arguments, FILE *in, FILE *out)
 	return process_wait(pid) == 0 ? NULL : "it has failed";
 }
 
+/* Needs no directory for temporary files: one that is full loses no measurement. */
 static const char *show(struct json_object *report, const char *const *arguments, FILE *out)
 {
-	_cleanup_(close_file) FILE *in = tmpfile();
+	int fd = memfd_create("report", MFD_CLOEXEC);
+	_cleanup_(close_file) FILE *in = fd < 0 ? NULL : fdopen(fd, "w");
 
 	if (!in)
 		return strerror(errno);
 	fputs(json_line(report), in);
-	rewind(in);
+	fflush(in);
 	return run(arguments, in, out);
 }
 
-int report_print(const struct command *command, struct json_object *report)
-{
-	int r;
-
-	if (command->json) {
-		json_print(stdout, report);
-		return EXIT_OK;
-	}
-	r = report_write(command, report, "--text", "-");
-	json_free(report);
-	return r;
-}
-
-int report_write(const struct command *command, struct json_object *report, const char *option,
-		 const char *file)
+/* kept: where what was measured is, if the report cannot be written. */
+static int make(const struct command *command, struct json_object *report, const char *option,
+		const char *file, const char *kept)
 {
 	const char *const arguments[] = { option, REPORT_FILE,
 					  command->no_legend ? "--no-legend" : NULL };
@@ -74,13 +65,35 @@ int report_write(const struct command *command, struct json_object *report, cons
 	const char *problem = out ? show(report, arguments, out) : NULL;
 
 	if (!out)
-		return fail(command, EXIT_FAILED, "%s: %s", file, strerror(errno));
+		return fail(command, EXIT_FAILED, "%s: %s%s", file, strerror(errno), kept);
 	if (own)
 		fclose(out); /* nothing was written to it here */
 	if (!problem)
 		return EXIT_OK;
-	return fail(command, EXIT_FAILED, "%s: cannot write the report: gpuarb-figures: %s",
-		    own ? file : "standard output", problem);
+	return fail(command, EXIT_FAILED, "%s: cannot write the report: gpuarb-figures: %s%s",
+		    own ? file : "standard output", problem, kept);
+}
+
+int report_write(const struct command *command, struct json_object *report, const char *option,
+		 const char *file)
+{
+	return make(command, report, option, file, "");
+}
+
+int report_print(const struct command *command, struct json_object *report, const char *option,
+		 const char *file)
+{
+	int r = EXIT_OK;
+
+	if (option)
+		r = make(command, report, option, file,
+			 "; what was measured is on standard output as JSON, of which "
+			 "gpuarb-figures --text FILE makes the report");
+	if (!option || r != EXIT_OK)
+		json_print(stdout, report);
+	else
+		json_free(report);
+	return r;
 }
 
 int report_draw(const struct command *command, const char *directory)

@@ -3,13 +3,15 @@
 #
 # gpuarbctl latency with the shipped gpuarbd and a modelled GPU (tests/rigs/latency-model.h).
 #
-#	test-latency.sh GPUARBCTL ELSEWHERE WITHOUT
+#	test-latency.sh GPUARBCTL ELSEWHERE WITHOUT PROGRAM
 #
-# ELSEWHERE is a gpuarbctl whose latency program is missing, WITHOUT one that was built without HIP.
+# ELSEWHERE is a gpuarbctl whose latency program is missing, WITHOUT one that was built without HIP. PROGRAM is the
+# program behind the verb.
 set -u
 GPUARBCTL=$1
 elsewhere=$2
 without=$3
+program=$4
 # shellcheck source=tests/cli/ctl-rig.sh
 . "$GPUARB_SOURCE_ROOT/tests/cli/ctl-rig.sh"
 rig_need dbus-daemon dbus-monitor jq python3
@@ -120,6 +122,20 @@ model '' 1 --svg=/dev/full
 err_has '/dev/full'
 LATENCY_MODEL='' timeout "$patience" "$GPUARBCTL" latency >/dev/full 2>"$dir/err"
 check 'a matrix that cannot be written is a failure' test $? = 1
+
+# Without Python gpuarb-figures does not start.
+install -D "$program" "$dir/alone/gpuarb-latency"
+printf '#!/nonexistent/python3\n' >"$dir/alone/gpuarb-figures"
+chmod +x "$dir/alone/gpuarb-figures"
+for option in --json --no-legend "--svg=$dir/none.svg"; do
+	LATENCY_MODEL='' timeout "$patience" "$dir/alone/gpuarb-latency" latency "$option" >"$dir/out" 2>"$dir/err"
+	check "$option without gpuarb-figures is a failure" test $? = 1
+	err_has 'gpuarb-figures'
+	check 'what was measured is printed' test -s "$dir/out"
+	json_out '.unit == "wgp" and (.matrix | length == 40)'
+done
+check 'the program prints the report of what was measured' sh -c \
+	'"$1" --text "$2" | grep -q "600 pairs"' sh "$GPUARB_SOURCE_ROOT/client/calibrate/gpuarb-figures" "$dir/out"
 
 # ---- failures --------------------------------------------------------------------------
 model no-queue 3
