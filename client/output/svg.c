@@ -7,19 +7,18 @@
 #include <string.h>
 
 #include "client/output/fail.h"
+#include "client/output/print.h"
 
-void svg_begin(FILE *out, unsigned width, unsigned height)
-{
-	fprintf(out,
-		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" "
-		"font-family=\"sans-serif\" font-size=\"12\" fill=\"" SVG_INK "\">\n"
-		"<rect width=\"100%%\" height=\"100%%\" fill=\"" SVG_PAPER "\"/>\n",
-		width, height);
-}
+/* A drawing is readable on a dark page, too: it has a background of its own. */
+#define SVG_INK "#222222"
+#define SVG_PAPER "#ffffff"
 
-/* XML cannot express most control characters. */
-void svg_text(FILE *out, const char *text)
+#define SVG_MARGIN 16U
+#define SVG_WIDTH 560U                /* at least: for legends */
+#define SVG_Y(y) ((y) + SVG_CELL - 6) /* of the text beside a cell at y */
+
+/* Text of any user, escaped. XML cannot express most control characters. */
+static void put_text(FILE *out, const char *text)
 {
 	for (; *text; text++) {
 		unsigned char c = (unsigned char)*text;
@@ -39,39 +38,45 @@ void svg_text(FILE *out, const char *text)
 	}
 }
 
-void svg_name(FILE *out, const char *text, size_t characters)
+const char *svg_cut(const char *text, size_t characters, char *buf)
 {
-	_cleanup_(freep) char *start = strdup(text);
 	size_t n = 0, bytes = 0;
 
 	for (; text[bytes]; bytes++)
 		if ((text[bytes] & 0xc0) != 0x80 && n++ == characters)
 			break;
-	if (!start)
-		return;
-	start[bytes] = '\0';
-	svg_text(out, start);
-	fputs(text[bytes] ? ".." : "", out);
+	snprintf(buf, SVG_NAME(characters), "%.*s%s", (int)bytes, text, text[bytes] ? ".." : "");
+	return buf;
 }
 
-void svg_title(FILE *out, unsigned y, const struct gpuarb_gpu *gpu, const char *format, ...)
+void svg_title(struct svg *svg, const struct gpuarb_gpu *gpu, const char *format, ...)
 {
 	va_list args;
 
-	fprintf(out, "<text x=\"%u\" y=\"%u\" font-weight=\"bold\">", SVG_MARGIN, SVG_Y(y));
-	svg_text(out, gpu->name);
-	fputs(" ", out);
-	svg_text(out, gpu->device);
-	fputs(", ", out);
+	fprintf(svg->out, "<text x=\"%u\" y=\"%u\" font-weight=\"bold\">", SVG_MARGIN,
+		SVG_Y(svg->y));
+	put_text(svg->out, gpu->name);
+	fputs(" ", svg->out);
+	put_text(svg->out, gpu->device);
+	fputs(", ", svg->out);
 	va_start(args, format);
-	vfprintf(out, format, args);
+	vfprintf(svg->out, format, args);
 	va_end(args);
-	fputs("</text>\n", out);
+	fputs("</text>\n", svg->out);
+	svg->y += SVG_LINE;
 }
 
-void svg_cell(FILE *out, unsigned x, unsigned y, int i, char letter)
+void svg_row(struct svg *svg, const char *label, unsigned width)
 {
-	fprintf(out, "<rect x=\"%u\" y=\"%u\" width=\"%u\" height=\"%u\" fill=\"", x, y,
+	fprintf(svg->out, "<text x=\"%u\" y=\"%u\">%s</text>\n", SVG_MARGIN, SVG_Y(svg->y), label);
+	svg->x = SVG_MARGIN + width;
+}
+
+void svg_cell(struct svg *svg, int i, char letter)
+{
+	FILE *out = svg->out;
+
+	fprintf(out, "<rect x=\"%u\" y=\"%u\" width=\"%u\" height=\"%u\" fill=\"", svg->x, svg->y,
 		SVG_CELL - 2, SVG_CELL - 2);
 	if (i == SVG_FREE)
 		fputs("#e4e4e4\"/>", out);
@@ -81,24 +86,52 @@ void svg_cell(FILE *out, unsigned x, unsigned y, int i, char letter)
 		fprintf(out, "hsl(%u,65%%,70%%)\"/>", (unsigned)i * 137 % 360);
 	if (i != SVG_FREE)
 		fprintf(out, "<text x=\"%u\" y=\"%u\" text-anchor=\"middle\">%c</text>",
-			x + (SVG_CELL - 2) / 2, SVG_Y(y), letter);
+			svg->x + (SVG_CELL - 2) / 2, SVG_Y(svg->y), letter);
 	fputc('\n', out);
+	svg->x += SVG_CELL;
+	svg->right = max_u(svg->right, svg->x);
 }
 
-void svg_legend_free(FILE *out, unsigned y)
+void svg_legend(struct svg *svg, int i, char letter, const char *format, ...)
 {
-	svg_cell(out, SVG_MARGIN, y, SVG_FREE, ' ');
-	fprintf(out, "<text x=\"%u\" y=\"%u\">free</text>\n", SVG_MARGIN + SVG_LINE, SVG_Y(y));
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	svg->x = SVG_MARGIN;
+	svg_cell(svg, i, letter);
+	fprintf(svg->out, "<text x=\"%u\" y=\"%u\">", SVG_MARGIN + SVG_LINE, SVG_Y(svg->y));
+	put_text(svg->out, text);
+	fputs("</text>\n", svg->out);
+	svg->y += SVG_LINE;
 }
 
-int svg_write(const struct command *command, void (*draw)(FILE *out, const void *drawing),
+int svg_write(const struct command *command, void (*draw)(struct svg *svg, const void *drawing),
 	      const void *drawing)
 {
-	FILE *out = strcmp(command->svg, "-") == 0 ? stdout : fopen(command->svg, "we");
+	_cleanup_(freep) char *body = NULL;
+	size_t size;
+	struct svg svg = {
+		.out = have(open_memstream(&body, &size)),
+		.y = SVG_MARGIN,
+		.right = SVG_WIDTH - SVG_MARGIN,
+	};
+	FILE *out;
 
+	draw(&svg, drawing);
+	if (ferror(svg.out) | (fclose(svg.out) != 0))
+		no_memory();
+	out = strcmp(command->svg, "-") == 0 ? stdout : fopen(command->svg, "we");
 	if (!out)
 		return fail(command, EXIT_FAILED, "%s: %s", command->svg, strerror(errno));
-	draw(out, drawing);
+	fprintf(out,
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" "
+		"font-family=\"sans-serif\" font-size=\"12\" fill=\"" SVG_INK "\">\n"
+		"<rect width=\"100%%\" height=\"100%%\" fill=\"" SVG_PAPER "\"/>\n%s</svg>\n",
+		svg.right + SVG_MARGIN, svg.y + SVG_MARGIN, body);
 	if (out != stdout && (ferror(out) | (fclose(out) != 0)))
 		return fail(command, EXIT_FAILED, "%s: cannot write the drawing", command->svg);
 	return EXIT_OK;

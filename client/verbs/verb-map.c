@@ -105,6 +105,7 @@ static int grid_cell(const struct grid *grid, unsigned xcc, unsigned engine, uns
 }
 
 #define NAME_COLUMNS 40U
+#define LABEL_MAX 40
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
@@ -120,14 +121,24 @@ static void put_cell(const struct command *command, int cell)
 		putchar(grid_letter(cell));
 }
 
+/* "SE 0", or "XCC 7 SE 0". */
+static const char *label_of(const struct grid *grid, unsigned xcc, unsigned engine,
+			    char buf[static LABEL_MAX])
+{
+	if (grid->model.geometry.xccs > 1)
+		snprintf(buf, LABEL_MAX, "XCC %u SE %u", xcc, engine);
+	else
+		snprintf(buf, LABEL_MAX, "SE %u", engine);
+	return buf;
+}
+
 static void draw_engine(const struct command *command, const struct grid *grid, unsigned xcc,
 			unsigned engine)
 {
 	const struct geometry *geometry = &grid->model.geometry;
+	char label[LABEL_MAX];
 
-	if (geometry->xccs > 1)
-		printf("XCC %u ", xcc);
-	printf("SE %u ", engine);
+	printf("%s ", label_of(grid, xcc, engine, label));
 	for (unsigned a = 0; a < geometry->arrays; a++) {
 		putchar(a > 0 ? '|' : ' ');
 		for (unsigned cu = 0; cu < geometry->active[xcc][engine][a]; cu++)
@@ -179,113 +190,56 @@ static void draw_text(const struct command *command, const struct grid *grid)
 
 /* ---- SVG ------------------------------------------------------------------------------------ */
 
-#define LEGEND_WIDTH 560U
+#define NAME_CHARACTERS 32
+#define TENANT_CHARACTERS 24
 
 _Static_assert(GRID_FREE == SVG_FREE && GRID_SHARED == SVG_SHARED, "cells are drawn as they are");
 
-static void draw_cell(FILE *out, unsigned x, unsigned y, int cell)
-{
-	svg_cell(out, x, y, cell, cell == GRID_FREE ? ' ' : grid_letter(cell));
-}
-
-/* "SE 0" is shorter than "XCC 7 SE 0". */
-static unsigned label_width(const struct grid *grid)
-{
-	return grid->model.geometry.xccs > 1 ? SVG_LABEL : SVG_LABEL / 2;
-}
-
-static void svg_engine(FILE *out, const struct grid *grid, unsigned xcc, unsigned engine,
-		       unsigned y)
+static void svg_engine(struct svg *svg, const struct grid *grid, unsigned xcc, unsigned engine)
 {
 	const struct geometry *geometry = &grid->model.geometry;
-	unsigned x = SVG_MARGIN + label_width(grid);
+	char label[LABEL_MAX];
 
-	fprintf(out, "<text x=\"%u\" y=\"%u\">", SVG_MARGIN, SVG_Y(y));
-	if (geometry->xccs > 1)
-		fprintf(out, "XCC %u ", xcc);
-	fprintf(out, "SE %u</text>\n", engine);
+	svg_row(svg, label_of(grid, xcc, engine, label),
+		geometry->xccs > 1 ? SVG_LABEL : SVG_LABEL / 2);
+	for (unsigned a = 0; a < geometry->arrays; a++, svg->x += SVG_CELL / 2) {
+		for (unsigned cu = 0; cu < geometry->active[xcc][engine][a]; cu++) {
+			int cell = grid_cell(grid, xcc, engine, a, cu);
 
-	for (unsigned a = 0; a < geometry->arrays; a++, x += SVG_CELL / 2) {
-		for (unsigned cu = 0; cu < geometry->active[xcc][engine][a]; cu++, x += SVG_CELL)
-			draw_cell(out, x, y, grid_cell(grid, xcc, engine, a, cu));
-	}
-}
-
-static void svg_legend(FILE *out, const struct grid *grid, size_t i, unsigned y)
-{
-	const struct gpuarb_lease_info *lease = grid->here[i];
-
-	draw_cell(out, SVG_MARGIN, y, (int)i);
-	fprintf(out, "<text x=\"%u\" y=\"%u\">lease %" PRIu64 " ", SVG_MARGIN + SVG_LINE, SVG_Y(y),
-		lease->id);
-	svg_name(out, name_of(lease), 32);
-	fputs(", ", out);
-	svg_text(out, lease->lease_class);
-	fputs(", tenant ", out);
-	svg_name(out, lease->tenant, 24);
-	fputs(", ", out);
-	svg_text(out, lease->state);
-	fputs("</text>\n", out);
-}
-
-static unsigned height_of(const struct grid *grid)
-{
-	unsigned rows = grid->model.geometry.xccs * grid->model.geometry.engines;
-
-	return SVG_LINE + rows * SVG_CELL + SVG_GAP + ((unsigned)grid->n_here + 2) * SVG_LINE;
-}
-
-static void svg_grid(FILE *out, const struct grid *grid, unsigned y)
-{
-	const struct geometry *geometry = &grid->model.geometry;
-
-	svg_title(out, y, grid->gpu, "%u of %u CUs free", grid->gpu->cus_free, grid->gpu->cus);
-	y += SVG_LINE;
-	for (unsigned xcc = 0; xcc < geometry->xccs; xcc++)
-		for (unsigned e = 0; e < geometry->engines; e++, y += SVG_CELL)
-			svg_engine(out, grid, xcc, e, y);
-	y += SVG_GAP;
-	for (size_t i = 0; i < grid->n_here; i++, y += SVG_LINE)
-		svg_legend(out, grid, i, y);
-	svg_legend_free(out, y);
-}
-
-/* Pixels of the shader engine with the most CUs. */
-static unsigned widest_engine(const struct grid *grid)
-{
-	const struct geometry *geometry = &grid->model.geometry;
-	unsigned widest = 0;
-
-	for (unsigned x = 0; x < geometry->xccs; x++) {
-		for (unsigned e = 0; e < geometry->engines; e++) {
-			unsigned width = (geometry->arrays - 1) * SVG_CELL / 2;
-
-			for (unsigned a = 0; a < geometry->arrays; a++)
-				width += geometry->active[x][e][a] * SVG_CELL;
-			widest = max_u(widest, width);
+			svg_cell(svg, cell, grid_letter(cell));
 		}
 	}
-	return widest;
+	svg->y += SVG_CELL;
+}
+
+static void svg_lease(struct svg *svg, const struct grid *grid, size_t i)
+{
+	const struct gpuarb_lease_info *lease = grid->here[i];
+	char name[SVG_NAME(NAME_CHARACTERS)], tenant[SVG_NAME(TENANT_CHARACTERS)];
+
+	svg_legend(svg, (int)i, grid_letter((int)i), "lease %" PRIu64 " %s, %s, tenant %s, %s",
+		   lease->id, svg_cut(name_of(lease), NAME_CHARACTERS, name), lease->lease_class,
+		   svg_cut(lease->tenant, TENANT_CHARACTERS, tenant), lease->state);
 }
 
 /* Draws all grids below each other. */
-static void draw_svg(FILE *out, const void *drawing)
+static void draw_svg(struct svg *svg, const void *drawing)
 {
 	const struct grids *grids = drawing;
-	unsigned width = LEGEND_WIDTH, height = 2 * SVG_MARGIN, y = SVG_MARGIN;
 
-	for (size_t i = 0; i < grids->n; i++) {
-		width = max_u(width, 2 * SVG_MARGIN + label_width(&grids->list[i]) +
-					     widest_engine(&grids->list[i]));
-		height += height_of(&grids->list[i]);
-	}
+	for (size_t g = 0; g < grids->n; g++) {
+		const struct grid *grid = &grids->list[g];
 
-	svg_begin(out, width, height);
-	for (size_t i = 0; i < grids->n; i++) {
-		svg_grid(out, &grids->list[i], y);
-		y += height_of(&grids->list[i]);
+		svg_title(svg, grid->gpu, "%u of %u CUs free", grid->gpu->cus_free, grid->gpu->cus);
+		for (unsigned x = 0; x < grid->model.geometry.xccs; x++)
+			for (unsigned e = 0; e < grid->model.geometry.engines; e++)
+				svg_engine(svg, grid, x, e);
+		svg->y += SVG_GAP;
+		for (size_t i = 0; i < grid->n_here; i++)
+			svg_lease(svg, grid, i);
+		svg_legend(svg, SVG_FREE, ' ', "free");
+		svg->y += SVG_LINE;
 	}
-	fputs("</svg>\n", out);
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------- */

@@ -270,89 +270,61 @@ static void print_json(const struct racks *racks)
 
 /* ---- SVG ------------------------------------------------------------------------------------ */
 
-#define WIDTH 560U
-#define NAME_CHARACTERS 44U           /* of a lease */
+#define NAME_CHARACTERS 44            /* of a lease */
 #define LABEL_ONE (SVG_LABEL * 2 / 3) /* without an XCC */
 
-static void draw_slot(FILE *out, const struct rack *rack, const struct gpuarb_queue_slot *slot,
-		      unsigned x, unsigned y)
+static int number_of(const struct rack *rack, const struct gpuarb_queue_slot *slot)
 {
-	svg_cell(out, x, y, slot->active ? (int)index_of_pid(rack, slot->pid) : SVG_FREE,
-		 letter_of(rack, slot));
+	return slot->active ? (int)index_of_pid(rack, slot->pid) : SVG_FREE;
 }
 
-/* Draws the pipes below each other; returns the y behind them. */
-static unsigned svg_pipes(FILE *out, const struct rack *rack, unsigned y)
+/* Draws the pipes below each other. */
+static void svg_pipes(struct svg *svg, const struct rack *rack)
 {
-	unsigned x = 0;
-
-	for (size_t i = 0; i < count_all(rack); i++, x += SVG_CELL) {
+	for (size_t i = 0; i < count_all(rack); i++) {
+		const struct gpuarb_queue_slot *slot = slot_at(rack, i);
 		char label[LABEL_MAX];
 
 		if (begins_pipe(rack, i)) {
-			y += i > 0 ? SVG_CELL : 0;
-			y += i == rack->n ? SVG_GAP : 0;
-			x = SVG_MARGIN + (rack->gpu->xccs > 1 ? SVG_LABEL : LABEL_ONE);
-			fprintf(out, "<text x=\"%u\" y=\"%u\">%s</text>\n", SVG_MARGIN, SVG_Y(y),
-				label_of(rack, i, label));
+			svg->y += i > 0 ? SVG_CELL : 0;
+			svg->y += i == rack->n ? SVG_GAP : 0;
+			svg_row(svg, label_of(rack, i, label),
+				rack->gpu->xccs > 1 ? SVG_LABEL : LABEL_ONE);
 		}
-		draw_slot(out, rack, slot_at(rack, i), x, y);
+		svg_cell(svg, number_of(rack, slot), letter_of(rack, slot));
 	}
-	return y + SVG_CELL + SVG_GAP;
+	svg->y += SVG_CELL + SVG_GAP;
 }
 
 /* A line for each process, and one for free slots. */
-static unsigned svg_legend(FILE *out, const struct command *command, const struct rack *rack,
-			   unsigned y)
+static void svg_processes(struct svg *svg, const struct command *command, const struct rack *rack)
 {
 	const struct gpuarb_queue_slot *slot;
-	size_t next = 0;
-	char lease[LEASE_MAX];
+	int next = 0;
+	char lease[LEASE_MAX], name[SVG_NAME(NAME_CHARACTERS)];
 
 	for (size_t i = 0; (slot = slot_at(rack, i)); i++) {
-		if (!slot->active || index_of_pid(rack, slot->pid) != next)
+		if (number_of(rack, slot) != next)
 			continue;
-		next++;
 		lease_name(command, slot->lease, lease);
-		draw_slot(out, rack, slot, SVG_MARGIN, y);
-		fprintf(out, "<text x=\"%u\" y=\"%u\">pid %u ", SVG_MARGIN + SVG_LINE, SVG_Y(y),
-			slot->pid);
-		svg_text(out, slot->command);
-		fputs(", ", out);
-		svg_name(out, lease, NAME_CHARACTERS);
-		fputs("</text>\n", out);
-		y += SVG_LINE;
+		svg_legend(svg, next++, letter_of(rack, slot), "pid %u %s, %s", slot->pid,
+			   slot->command, svg_cut(lease, NAME_CHARACTERS, name));
 	}
-	svg_legend_free(out, y);
-	return y + SVG_LINE;
+	svg_legend(svg, SVG_FREE, ' ', "free");
 }
 
-static unsigned height_of(const struct rack *rack)
-{
-	unsigned rows = 0;
-
-	for (size_t i = 0; i < count_all(rack); i++)
-		rows += begins_pipe(rack, i);
-	return SVG_LINE + rows * SVG_CELL + 2 * SVG_GAP + ((unsigned)rack->n_pids + 2) * SVG_LINE;
-}
-
-static void draw_svg(FILE *out, const void *drawing)
+static void draw_svg(struct svg *svg, const void *drawing)
 {
 	const struct racks *racks = drawing;
-	unsigned height = 2 * SVG_MARGIN, y = SVG_MARGIN;
 
-	for (size_t i = 0; i < racks->n; i++)
-		height += height_of(&racks->list[i]);
-	svg_begin(out, WIDTH, height);
 	for (size_t i = 0; i < racks->n; i++) {
 		const struct rack *rack = &racks->list[i];
 
-		svg_title(out, y, rack->gpu, "%zu of %zu queue slots in use", rack->active,
-			  rack->n);
-		y = svg_pipes(out, rack, y + SVG_LINE);
-		y = svg_legend(out, racks->command, rack, y) + SVG_LINE;
+		svg_title(svg, rack->gpu, "%zu of %zu queue slots in use", rack->active, rack->n);
+		svg_pipes(svg, rack);
+		svg_processes(svg, racks->command, rack);
+		svg->y += SVG_LINE;
 	}
-	fputs("</svg>\n", out);
 }
 
 /* ---- the verb ------------------------------------------------------------------------------- */
