@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "client/calibrate/sample.h"
 
+#include <fcntl.h>
 #include <glob.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 
 #include "client/latency/matrix.h"
 #include "util/base.h"
+#include "util/fd.h"
 
 #define VALUES 64U
 
@@ -84,14 +86,13 @@ void sensor_find(const char *root, const char *gpu, struct sensor *ret)
 
 static double read_file(const char *path)
 {
-	FILE *file = *path ? fopen(path, "re") : NULL;
-	double value = NAN;
+	char text[64];
+	double value;
 
-	if (file && fscanf(file, "%lf", &value) != 1)
-		value = NAN;
-	if (file)
-		fclose(file);
-	return value;
+	return read_text_at(AT_FDCWD, path, text, sizeof(text)) >= 0 &&
+			       sscanf(text, "%lf", &value) == 1
+		       ? value
+		       : NAN;
 }
 
 /* Hz. */

@@ -83,18 +83,10 @@ int doctor_find(const struct doctor *doctor, const char *path)
 int doctor_read_line(const struct doctor *doctor, const char *path, char *buf, size_t size)
 {
 	char full[DOCTOR_PATH];
-	int fd = open(doctor_path(doctor, full, "%s", path), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	ssize_t n;
-	int r;
+	int r = read_text_at(AT_FDCWD, doctor_path(doctor, full, "%s", path), buf, size);
 
-	if (fd < 0)
-		return -errno;
-
-	n = read(fd, buf, size - 1);
-	r = n < 0 ? -errno : 0;
-	close(fd);
-	buf[n > 0 ? n : 0] = '\0';
-	buf[strcspn(buf, "\n")] = '\0';
+	if (r >= 0)
+		buf[strcspn(buf, "\n")] = '\0';
 	return r;
 }
 

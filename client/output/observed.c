@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "client/output/lease-text.h"
 #include "util/base.h"
+#include "util/fd.h"
 
 #define GENERATIONS_MAX 32U
 
@@ -64,19 +64,11 @@ static pid_t parent_of(const struct observed *observed, pid_t pid)
 {
 	char path[300], text[512];
 	const char *end;
-	ssize_t size;
-	int fd, parent = 0;
+	int parent = 0;
 
 	snprintf(path, sizeof(path), "%s/%d/stat", observed->proc, (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	if (read_text_at(AT_FDCWD, path, text, sizeof(text)) < 0)
 		return 0;
-	size = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (size <= 0)
-		return 0;
-
-	text[size] = '\0';
 	end = strrchr(text, ')');
 	return end && sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
 }

@@ -14,6 +14,7 @@
 #include "client/output/print.h"
 #include "client/verbs/verb.h"
 #include "sys/config/config.h"
+#include "util/fd.h"
 
 #define INTO "/etc/gpuarb/tenants.d"
 #define PATH_BYTES 4096U
@@ -36,17 +37,15 @@ static bool is_name(const char *name)
 
 static int read_policy(const struct command *command, struct policy *ret)
 {
-	FILE *file = fopen(ret->from, "re");
-	size_t n;
+	int r;
 
-	if (!file)
-		return fail(command, EXIT_FAILED,
-			    "%s: %s; install gpuarb, or in its sources use --templates=conf/init",
-			    ret->from, strerror(errno));
-	ret->text = calloc(1, POLICY_BYTES);
-	n = ret->text ? fread(ret->text, 1, POLICY_BYTES - 1, file) : 0;
-	fclose(file);
-	return n > 0 ? EXIT_OK : fail(command, EXIT_FAILED, "%s: cannot be read", ret->from);
+	ret->text = have(calloc(1, POLICY_BYTES));
+	r = read_text_at(AT_FDCWD, ret->from, ret->text, POLICY_BYTES);
+	if (r >= 0)
+		return EXIT_OK;
+	return fail(command, EXIT_FAILED,
+		    "%s: %s; install gpuarb, or in its sources use --templates=conf/init",
+		    ret->from, strerror(-r));
 }
 
 static bool has_unresolved(const struct settings *settings)
