@@ -302,8 +302,9 @@ int plan_asked(const struct arbiter *arbiter, const struct asker *asker,
 
 /* ---- resize ------------------------------------------------------------------------ */
 
-/* What a want does not tell about the CUs of an adaptable partition stays: its base and its limit. */
-static void keep_bounds(const struct partition *p, struct want *want)
+/* What a want does not tell about the CUs of an adaptable partition stays: its base and its limit. Below a limit that is
+ * less than the base, it gets what a new lease would. */
+static int keep_bounds(const struct partition *p, struct want *want, struct result *result)
 {
 	unsigned base = max_u(cuset_count(&p->adaptation->base), want->cus_min);
 
@@ -311,8 +312,14 @@ static void keep_bounds(const struct partition *p, struct want *want)
 		want->cus_max = want->cus_max ? want->cus_max : p->asked;
 		want->cus = min_u(base, want->cus_max);
 	}
-	if (want->cus_min == 0)
-		want->cus_min = min_u(base, want->cus);
+	if (want->cus_min > want->cus_max && want->cus_max > 0)
+		return result_set(result, RESULT_INVALID_REQUEST,
+				  "cus-min %u is above cus-max %u, which the lease keeps unless "
+				  "the request names another one",
+				  want->cus_min, want->cus_max);
+	if (want->cus_min == 0 && base <= want->cus)
+		want->cus_min = base;
+	return 0;
 }
 
 /* Shares become numbers: the GPU is known. One of less than a CU stays: admit() refuses it. */
@@ -356,8 +363,9 @@ static int fit_wants(const struct arbiter *arbiter, const struct lease *lease,
 					  i + 1, isolation_names[*isolation],
 					  isolation_names[lease->partitions[i].isolation]);
 		*isolation = lease->partitions[i].isolation;
-		if (lease->adaptable && !want_has_percent(&request->wants[i]))
-			keep_bounds(&lease->partitions[i], &request->wants[i]);
+		if (lease->adaptable && !want_has_percent(&request->wants[i]) &&
+		    keep_bounds(&lease->partitions[i], &request->wants[i], result) < 0)
+			return -EINVAL;
 	}
 	request->adaptable = lease->adaptable;
 	return 0;
