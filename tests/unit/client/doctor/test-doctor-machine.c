@@ -284,8 +284,7 @@ TEST_WITH(missing_debugfs_is_never_a_problem, struct patient *patient)
 	patient_put(patient, "proc/self/mounts",
 		    "proc /proc proc rw 0 0\ndebugfs /sys/kernel/debug debugfs rw 0 0\n");
 	examine(patient, check_debugfs);
-	CHECK(advises(only(patient, MARK_NOTE, "/sys/kernel/debug/kfd does not exist"),
-		      "modprobe amdgpu"));
+	CHECK(advises(only(patient, MARK_NOTE, "debug/kfd"), "modprobe"));
 
 	patient_put(patient, "sys/kernel/debug/kfd/mqds", "");
 	examine(patient, check_debugfs);
@@ -308,7 +307,7 @@ TEST_WITH(debugfs_without_permission_is_a_note, struct patient *patient)
 	CHECK(uid != 0 || seteuid(65534) == 0);
 	examine(patient, check_debugfs);
 	CHECK(seteuid(uid) == 0);
-	CHECK(advises(only(patient, MARK_NOTE, "may not read /sys/kernel/debug"), "denied"));
+	CHECK(advises(only(patient, MARK_NOTE, "may not"), "denied"));
 	CHECK(chmod(scratch_at(&patient->scratch, "sys/kernel/debug"), 0755) == 0);
 }
 
