@@ -71,8 +71,9 @@ out_has() { grep -qF -- "$1" "$dir/out" || complain "$said: no '$1' on standard 
 err_has() { grep -qF -- "$1" "$dir/err" || complain "$said: no '$1' on standard error"; }
 out_lacks() { ! grep -qF -- "$1" "$dir/out" || complain "$said: '$1' on standard output"; }
 err_lacks() { ! grep -qF -- "$1" "$dir/err" || complain "$said: '$1' on standard error"; }
-json_out() { jq -e "$1" "$dir/out" >/dev/null 2>&1 || complain "$said: not so: $1"; }
-json_err() { jq -e "$1" "$dir/err" >/dev/null 2>&1 || complain "$said: not so: $1"; }
+is_json() { [ -s "$2" ] && jq -e "$1" "$2" >/dev/null 2>&1; } # no input is no failure of jq -e
+json_out() { is_json "$1" "$dir/out" || complain "$said: not so: $1"; }
+json_err() { is_json "$1" "$dir/err" || complain "$said: not so: $1"; }
 
 # fails CODE TEXT ARGUMENT…: gpuarbctl ends with CODE, and the text is on standard error.
 fails() { ends "$1" "${@:3}"; err_has "$2"; }

@@ -58,7 +58,7 @@ mkdir "$dir/debug/kfd"
 printf '[daemon]\nunmasked = ignore\n' >"$dir/gpuarbd.conf"
 printf '[tenant *]\nclass = guaranteed\n' >"$dir/tenants.d/10-all.conf"
 rig_start_daemon --sysfs="$dir/sys" --debugfs="$dir/debug"
-masks_are_observed() { "$GPUARBCTL" gpus --json | jq -e '.[0].masks_observed != null' >/dev/null; }
+masks_are_observed() { "$GPUARBCTL" gpus --json | jq -en 'input | .[0].masks_observed != null' >/dev/null; }
 await_so 'gpuarbd has read the masks' masks_are_observed
 hold reserve --cus=15 --class=besteffort
 shows "unmanaged: pid $$ (" verify

@@ -34,7 +34,7 @@ has()
 	said='gpuarbctl status --json'
 	await_so "$1" gpu_has "$1"
 }
-gpu_has() { "$GPUARBCTL" status --json 2>"$dir/err" | tee "$dir/out" | jq -e ".gpus[0] | $1" >/dev/null 2>&1; }
+gpu_has() { "$GPUARBCTL" status --json 2>"$dir/err" | tee "$dir/out" | jq -en "input | .gpus[0] | $1" >/dev/null 2>&1; }
 uses() { has ".unmanaged | length == 1 and .[0].pid == ${pid[made]} and .[0].queues == $1"; }
 
 begin made "$queues" 1

@@ -36,7 +36,7 @@ shown_slots()
 # come and go within it. So what was read is waited for.
 # shows JQ ARGUMENT…: until gpuarbctl prints that.
 shows() { said="gpuarbctl ${*:2}"; await_so "$1" prints "$@"; }
-prints() { "$GPUARBCTL" "${@:2}" 2>"$dir/err" | tee "$dir/out" | jq -e "$1" >/dev/null 2>&1; }
+prints() { "$GPUARBCTL" "${@:2}" 2>"$dir/err" | tee "$dir/out" | jq -en "input | $1" >/dev/null 2>&1; }
 
 # ---- an idle GPU: every slot is free ----------------------------------------------------------
 ends 0 gpus --json

@@ -189,7 +189,7 @@ driver_says()
 
 # fact JQ: whether it is so; seen JQ: whether gpuarbd says so.
 fact() { jq -e "$1" $state >/dev/null; }
-seen() { gpuarbctl --no-pager status --json | jq -e "$1" >/dev/null; }
+seen() { gpuarbctl --no-pager status --json | jq -en "input | $1" >/dev/null; }
 
 # settles JQ: until gpuarbd says so, looked at after each of its events.
 settles()
