@@ -395,14 +395,14 @@ static int order_gpus(const struct gang *gang, size_t want, struct choice *choic
 /* Of the wants that are not placed the one that asks for most CUs, or the first of several. */
 static size_t largest(const struct gang *gang, const int *gpu_of, uint64_t placed)
 {
-	size_t ret = 0;
+	size_t ret = REQUEST_WANTS;
 	unsigned most = 0;
 
 	for (size_t i = 0; i < gang->request->n_wants; i++) {
 		const struct partition *p = &judgement_of(gang, i, (size_t)gpu_of[i])->partition;
-		unsigned cus = 1 + max_u(p->asked, p->count);
+		unsigned cus = max_u(p->asked, p->count);
 
-		if (!(placed & bit_u64(i)) && cus > most) {
+		if (!(placed & bit_u64(i)) && (ret == REQUEST_WANTS || cus > most)) {
 			most = cus;
 			ret = i;
 		}

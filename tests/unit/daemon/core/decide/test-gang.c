@@ -223,6 +223,23 @@ TEST(amounts_that_fit_now_are_granted)
 	CHECK_REACHED(fits > rounds / 10 && slots > rounds / 200);
 }
 
+/* As it may stand in a damaged file: the bus refuses such a number. */
+TEST(a_want_of_any_number_of_cus_is_placed)
+{
+	const struct gpu_info gpus[] = { radeon_vii("0000:03:00.0"), radeon_vii("0000:43:00.0"),
+					 radeon_vii("0000:83:00.0") };
+	_cleanup_(result_done) struct result result = { 0 };
+	struct arbiter *arbiter = arbiter_of(gpus, 3);
+	struct request request = request_for(5);
+
+	request.n_wants = 2;
+	request.wants[1] = request.wants[0];
+	request.wants[1].cus = UINT32_MAX;
+	request.wants[1].cus_min = 1;
+	CHECK(reserve(arbiter, 7, &request, &result)->n_partitions == 2);
+	arbiter_free(arbiter);
+}
+
 TEST(policy_packs_gpus_or_spreads_over_them)
 {
 	struct gpu_info gpus[] = { radeon_vii("0000:03:00.0"), radeon_vii("0000:43:00.0"),
