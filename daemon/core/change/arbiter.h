@@ -70,8 +70,8 @@ uint64_t arbiter_next_deadline(const struct arbiter *arbiter);
 /* ---- adopt.c: leases that an earlier daemon granted and saved -------------------- */
 
 /*
- * Puts a saved lease into force. It has only what was saved: no holders, and nothing observed. lost: the name of a GPU of the lease that is
- * gone or replaced, "" if none; its partition there has the index GPU_ABSENT. Then, and where the
+ * Puts a saved lease into force. It has only what was saved: no holders, and nothing observed. lost: the name of a GPU of
+ * the lease that is gone or replaced, "" if none; its partition there has the index GPU_ABSENT. Then, and where the
  * GPU can never have this partition, the lease is ending with that reason. -EEXIST, -EINVAL: the
  * lease contradicts a lease in force, or itself; why is a sentence, and the lease still belongs to
  * the caller. -ENOMEM. A lease that was ending is touched as ending again: its holder may not have

@@ -187,8 +187,8 @@ static void exchange(struct search *search, struct candidate *in)
 		ledger_put_back(&search->without, in->lease);
 }
 
-/* A set that find_needed() finds need not be the cheapest: 30 CUs that nothing else makes free may be two leases with 15, or
- * wants may have a choice of GPUs. Of 1,000 sets, one or two are not the cheapest after this either. */
+/* The set of find_needed() need not be the cheapest: it spares one expensive lease, and may then need several others, on this
+ * GPU or on others. Nor is the exchanged set always: in the random test of test-advice, two of 1,000 are not. */
 static void improve(struct search *search, size_t n)
 {
 	for (size_t i = 0; i < search->n_candidates && n > 1; i++)

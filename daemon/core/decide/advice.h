@@ -26,9 +26,9 @@ enum advice_of {
 /*
  * A set of granted leases without which arbiter_plan() would grant the request. Every member is
  * needed. If one lease is enough, it is the cheapest one: one that is revoked already, then lower
- * classes, then fewer CUs, then the lower id. Otherwise the most expensive leases are spared first; where wants have a
- * choice of GPUs, leases are exchanged for others then. That finds the cheapest set almost always: test-advice prints how
- * often. Of leases to revoke, a set with fewer guaranteed ones is cheaper, however many it has.
+ * classes, then fewer CUs, then the lower id. Otherwise the search spares the most expensive leases first, and then exchanges
+ * leases of the set for others. That finds the cheapest set almost always: test-advice prints how often. Of leases to
+ * revoke, a set with fewer guaranteed ones is cheaper, however many it has.
  *
  * Leases that are ending are not proposed, because they end anyway; nor are waiting leases, which
  * hold nothing. A search that takes too long ends early. Observed use beyond budgets and by unmanaged processes counts as if it stayed.

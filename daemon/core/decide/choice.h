@@ -27,7 +27,7 @@ struct prospect {
 		level; /* in 2^-SHARE_LEVEL_BITS; UINT64_MAX: each lease has about what it asked for */
 	unsigned
 		changes; /* adaptable leases that shrink or pause; 1 more: it shares CUs of others */
-	unsigned others; /* of the leases that shrink or pause those of other users */
+	unsigned others; /* adaptable leases of other users that shrink or pause */
 };
 
 struct choice {

@@ -131,7 +131,7 @@ static void add_time(const struct play *play, uint64_t id, uint64_t *within_usec
 			       over == UINT64_MAX ? UINT64_MAX : over - play->asked_usec);
 }
 
-/* The lease is granted: when do those return its CUs that have them? */
+/* Notes that the lease is granted, and within which time the leases that have its CUs return them. */
 static void note_granted(struct play *play, const struct lease *lease)
 {
 	const struct arbiter *there = &play->there;
