@@ -379,7 +379,7 @@ static int plan_fewer(struct command *command, struct gpuarb_want *wants, const 
 	return r;
 }
 
-/* Is the last plan one on these GPUs? in_order: each want on its one. */
+/* Has the last plan these GPUs? in_order: each want has the GPU at its place. */
 static bool is_planned_on(const struct command *command, char gpus[][GPU_NAME_MAX], bool in_order)
 {
 	const struct gpuarb_partition *planned;

@@ -16,8 +16,14 @@
 
 #define ENFORCE_QUEUE 256U /* requests to gpuarb-enforce without an answer at the most */
 
-/* budget_helper answers with a struct budget_answer; fdinfo_helper a byte, of 1 to read all processes, also those that
- * seem to be the same as before, with a struct drm_scan; probe_helper any byte with a struct probe_answer. */
+/*
+ *	helper		request					answer
+ *	budget_helper	struct budget_request			struct budget_answer
+ *	enforce_helper	enforce_ask()				struct enforce_answer
+ *	fdinfo_helper	a byte; 1: reads all processes, also	struct drm_scan
+ *			those that seem to be as before
+ *	probe_helper	any byte				struct probe_answer
+ */
 extern const struct asker_helper budget_helper, enforce_helper, fdinfo_helper, probe_helper;
 
 /* Sorts the rows by cgroup, and writes one row for each cgroup into the request: its first lease and the sum of the

@@ -318,7 +318,7 @@ static int find_layout(struct plan *plan)
 	}
 }
 
-/* A floor keeps no engine for one where the tenant has a base: these must not spread. */
+/* A floor counts each engine in which its tenant has a base as one that the tenant has: its bases must not spread. */
 static bool fills_floor(const struct division *d, const struct lease *lease)
 {
 	const struct tenant *tenant = tenant_named(d->arbiter->settings, lease->tenant);

@@ -542,7 +542,7 @@ static void name_leases(const struct gang *gang, struct refusal *const by_gpu[RE
 	}
 }
 
-/* Its user holds the lease that is resized, too. */
+/* Counts the lease that is resized among what its user holds. */
 static void count_previous(const struct gang *gang, size_t gpu, struct refusal *refusal)
 {
 	const struct admit_context *context = &gang->context;

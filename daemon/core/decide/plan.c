@@ -302,8 +302,8 @@ int plan_asked(const struct arbiter *arbiter, const struct asker *asker,
 
 /* ---- resize ------------------------------------------------------------------------ */
 
-/* What a want does not tell about the CUs of an adaptable partition stays: its base and its limit. Below a limit that is
- * less than the base, it gets what a new lease would. */
+/* What a want does not tell about the CUs of an adaptable partition stays: its base and its limit. With a limit below
+ * the base, the partition gets what that of a new lease would. */
 static int keep_bounds(const struct partition *p, struct want *want, struct result *result)
 {
 	unsigned base = max_u(cuset_count(&p->adaptation->base), want->cus_min);

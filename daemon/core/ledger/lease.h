@@ -411,7 +411,7 @@ uint64_t lease_gpus(const struct lease *lease); /* the GPUs of its partitions, a
 /* The partition on the GPU with this index; NULL. */
 struct partition *lease_partition_on(const struct lease *lease, unsigned gpu);
 
-/* A copy of the lease, its partitions and its request. A waiting lease gets room for n_partitions; other leases keep
+/* A copy of the lease, its partitions and its request, without reason and refusal. A waiting lease gets room for n_partitions; other leases keep
  * their number. -ENOMEM. */
 int lease_next_version(const struct lease *lease, size_t n_partitions, struct lease **ret);
 
