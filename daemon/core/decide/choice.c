@@ -10,6 +10,53 @@
 #include "core/decide/exclusive.h"
 #include "core/policy/request.h"
 
+/* ---- what users hold ---------------------------------------------------------------------- */
+
+static int by_account(const void *left, const void *right)
+{
+	const struct lease *a = ((const struct holding *)left)->lease;
+	const struct lease *b = ((const struct holding *)right)->lease;
+
+	if (a->owner != b->owner)
+		return a->owner < b->owner ? -1 : 1;
+	return strcmp(a->tenant, b->tenant);
+}
+
+static struct holding *holding_of(const struct choice *choice, const struct lease *lease)
+{
+	const struct holding key = { .lease = lease };
+
+	return bsearch(&key, choice->holdings, choice->n_holdings, sizeof(key), by_account);
+}
+
+static int find_holdings(struct choice *choice)
+{
+	const struct arbiter *arbiter = choice->context->arbiter;
+	struct holding *holdings = calloc(arbiter->n_leases + 1, sizeof(*holdings));
+	size_t n = 0;
+
+	if (!holdings)
+		return -ENOMEM;
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		holdings[i].lease = arbiter->leases[i];
+		for (size_t j = 0; j < arbiter->leases[i]->n_partitions; j++)
+			holdings[i].cus += arbiter->leases[i]->partitions[j].count;
+	}
+	holdings[arbiter->n_leases].lease = &choice->user;
+	qsort(holdings, arbiter->n_leases + 1, sizeof(*holdings), by_account);
+	for (size_t i = 1; i <= arbiter->n_leases; i++) {
+		if (by_account(&holdings[n], &holdings[i]) == 0)
+			holdings[n].cus += holdings[i].cus;
+		else
+			holdings[++n] = holdings[i];
+	}
+	choice->holdings = holdings;
+	choice->n_holdings = n + 1;
+	return 0;
+}
+
+/* ---- all GPUs ----------------------------------------------------------------------------- */
+
 int choice_begin(const struct admit_context *context, uint64_t gpus, struct choice *ret)
 {
 	const struct tenant *tenant = context->tenant;
@@ -27,8 +74,9 @@ int choice_begin(const struct admit_context *context, uint64_t gpus, struct choi
 	}
 	choice_start(ret, gpus);
 	ret->growers = reallocarray(NULL, most + 1, sizeof(*ret->growers));
-	if (ret->growers)
+	if (ret->growers && find_holdings(ret) == 0)
 		return 0;
+	free(ret->growers);
 	free(ret->view.leases);
 	return -ENOMEM;
 }
@@ -46,6 +94,7 @@ void choice_done(struct choice *choice)
 {
 	free(choice->view.leases);
 	free(choice->growers);
+	free(choice->holdings);
 }
 
 /* ---- one GPU ------------------------------------------------------------------------------ */
@@ -87,6 +136,36 @@ static uint64_t level_of(const struct grower *grower, unsigned asked)
 	if (grower->share + asked / 8 >= asked)
 		return UINT64_MAX;
 	return ((uint64_t)grower->share << SHARE_LEVEL_BITS) / grower->weight;
+}
+
+/* Does a user lose CUs that would then have less than the user of the request, with what that gains? */
+static bool robs(const struct choice *choice, size_t n, bool exclusive, unsigned gain)
+{
+	struct holding *own = holding_of(choice, &choice->user);
+	uint64_t mine, theirs;
+
+	own->lost = 0;
+	for (size_t i = 0; i < n; i++)
+		holding_of(choice, choice->growers[i].lease)->lost = 0;
+	for (size_t i = 0; i < n; i++) {
+		const struct grower *grower = &choice->growers[i];
+		unsigned keeps = exclusive ? 0 : min_u(grower->share, grower->p->count);
+
+		holding_of(choice, grower->lease)->lost += grower->p->count - keeps;
+	}
+	mine = (uint64_t)own->cus - own->lost + gain;
+	for (size_t i = 0; i < n; i++) {
+		const struct grower *grower = &choice->growers[i];
+		const struct holding *holding = holding_of(choice, grower->lease);
+
+		theirs = (uint64_t)(holding->cus - holding->lost) *
+			 tenant_weight(choice->context->tenant);
+		if (holding != own && holding->lost > 0 &&
+		    level_of(grower, grower->cap) < UINT64_MAX &&
+		    theirs < (mine - mine / 8) * grower->weight)
+			return true;
+	}
+	return false;
 }
 
 /* How far the adaptable leases come down for the request, which needs these CUs, or shares the others. */
@@ -134,6 +213,8 @@ int choice_add(struct choice *choice, const struct want *want, const struct part
 		ret->worth = 0;
 	ret->changes = cuset_overlap(&p->cus, &choice->context->arbiter->gpus[p->gpu].shared);
 	add_neighbours(choice, n, &needed, p->exclusive, ret);
+	ret->robs = !choice->context->arbiter->settings->share_by_lease &&
+		    robs(choice, n, p->exclusive, ret->cus);
 	return 0;
 }
 
@@ -187,6 +268,16 @@ static uint64_t rank_of(const struct choice *choice, size_t g)
 			neighbours(arbiter, gpu));
 }
 
+/* What decides before everything else. */
+static unsigned duty_of(const struct choice *choice, size_t g)
+{
+	const struct prospect *prospect = &choice->prospects[g];
+	bool robs = prospect->robs &&
+		    choice->context->arbiter->settings->gpu_order == GPU_ORDER_BALANCE;
+
+	return 2 * prospect->worth + !robs;
+}
+
 /* What decides before the rank, where a difference of less than an eighth is none. */
 static uint64_t value_of(const struct choice *choice, size_t g)
 {
@@ -204,11 +295,11 @@ static uint64_t best_of(const struct choice *choice, uint64_t gpus)
 	uint64_t best = 0, ret = 0;
 
 	for (uint64_t left = gpus; left; left &= left - 1)
-		most = max_u(most, choice->prospects[__builtin_ctzll(left)].worth);
+		most = max_u(most, duty_of(choice, (size_t)__builtin_ctzll(left)));
 	for (uint64_t left = gpus; left; left &= left - 1) {
 		size_t g = (size_t)__builtin_ctzll(left);
 
-		if (choice->prospects[g].worth < most)
+		if (duty_of(choice, g) < most)
 			gpus &= ~bit_u64(g);
 		else if (value_of(choice, g) > best)
 			best = value_of(choice, g);

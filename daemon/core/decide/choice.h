@@ -6,6 +6,10 @@
  * the request has after borrowing, and what others lose. CUs are divided as in share.h, as if masks had
  * no shape.
  *
+ * Users share the machine as they share a GPU: where policy divides CUs by user, a GPU comes last where
+ * one loses CUs that would then have less on all GPUs, for each unit of weight, than the user of the
+ * request.
+ *
  * The level of a GPU is that of its worst-off adaptable lease, the request included: CUs for each unit of
  * weight. Nobody loses on the other GPUs, so the GPU with the highest level is also the best one for the
  * worst-off of the machine. Levels that differ by less than an eighth are equal. Then comes the GPU
@@ -28,15 +32,24 @@ struct prospect {
 	unsigned
 		changes; /* adaptable leases that shrink or pause; 1 more: it shares CUs of others */
 	unsigned others; /* adaptable leases of other users that shrink or pause */
+	bool robs;       /* one of these users would have less than the user of the request */
+};
+
+/* What a user holds under a tenant, on all GPUs. */
+struct holding {
+	const struct lease *lease; /* one of its leases; the others have the same user and tenant */
+	unsigned cus, lost;        /* lost: of them, on the GPU that choice_add() looks at */
 };
 
 struct choice {
 	const struct admit_context *context;
-	struct ledger_view view; /* owned, with the next one */
-	struct grower *growers;  /* adaptable leases of a GPU, and the request */
-	struct lease user;       /* whose quota counts for the request */
-	uint64_t gpus;           /* that fit, as bits */
-	unsigned cus;            /* of the largest of them */
+	struct ledger_view view;  /* owned, with the next one */
+	struct grower *growers;   /* adaptable leases of a GPU, and the request */
+	struct lease user;        /* whose quota counts for the request */
+	struct holding *holdings; /* sorted; that of the user is one of them */
+	size_t n_holdings;
+	uint64_t gpus; /* that fit, as bits */
+	unsigned cus;  /* of the largest of them */
 	struct prospect prospects[REQUEST_WANTS];
 };
 

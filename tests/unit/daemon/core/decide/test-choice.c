@@ -169,6 +169,51 @@ TEST(programs_shrink_for_others_of_their_user_before_those_of_other_users)
 	CHECK(fix(&m, other, 30) == 1);
 }
 
+/* Two programs of a user on each of three GPUs, and one of another user on the first. Returns the GPU of
+ * the next program of the one with many. */
+static unsigned next_beside_one(struct lending *l)
+{
+	CHECK(run_of(l, ANY) == 0);
+	for (unsigned i = 0; i < 6; i++)
+		CHECK(run_of(l, OTHER) == 1 + i % 3);
+	return run_of(l, OTHER);
+}
+
+TEST(users_share_the_machine_before_their_programs_do)
+{
+	_cleanup_(lending_done) struct lending l = equal_machine(4);
+	_cleanup_(lending_done) struct lending by_lease = equal_machine(4);
+
+	CHECK(next_beside_one(&l) != 0);
+	CHECK(fix(&l, OTHER, 10) != 0);
+	CHECK(l.s.arbiter->leases[0]->partitions[0].count == 60);
+
+	by_lease.s.arbiter->settings->share_by_lease = true;
+	CHECK(next_beside_one(&by_lease) == 0);
+}
+
+/* A program of OTHER on the first of three GPUs, those of another user on the others. */
+static struct lending one_beside_two(unsigned weight)
+{
+	struct lending l = equal_machine(3);
+
+	add_tenant(l.s.arbiter, "other", OTHER, CLASS_BESTEFFORT)->weight = weight;
+	CHECK(run_of(&l, OTHER) == 0 && run_of(&l, ANY) == 1 && run_of(&l, ANY) == 2);
+	return l;
+}
+
+TEST(a_user_with_little_takes_from_one_with_much)
+{
+	_cleanup_(lending_done) struct lending l = one_beside_two(TENANT_WEIGHT);
+	_cleanup_(lending_done) struct lending heavy = one_beside_two(2 * TENANT_WEIGHT);
+
+	CHECK(run_of(&l, OTHER) == 0);
+	CHECK(run_of(&l, OTHER) == 1); /* 90 CUs of 180 */
+	CHECK(run_of(&l, OTHER) == 0);
+
+	CHECK(run_of(&heavy, OTHER) == 1); /* 100, and 80 for who weighs half as much */
+}
+
 TEST(a_program_gets_the_card_beside_an_igpu_in_both_orders)
 {
 	const struct gpu_info before[] = { card("0000:03:00.0", 6, 84), igpu("0000:10:00.0") };
