@@ -5,9 +5,9 @@
  * mixes them; after each one ledger_check() recomputes every sum, and each grant is compared
  * with its request.
  *
- *	test-arbiter-model           100,000 operations in all
- *	MODEL_OPERATIONS=N …         N for each profile
- *	MODEL_SEED=N …               the same run again
+ *	test-core-change arbiter-model      about 20,000 operations in all
+ *	GPUARB_ROUNDS=N …                   N for each profile, and for the mix
+ *	MODEL_SEED=N …                      the same run again
  */
 
 #include "arbiter-model.h"
