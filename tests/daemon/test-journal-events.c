@@ -35,7 +35,6 @@ struct scene {
 
 static void arrive(struct scene *scene)
 {
-
 	rig_new(&scene->rig);
 	rig_write(&scene->rig, "tenants.d/10-gold.conf", TENANT);
 	begin(&scene->rig);
@@ -68,15 +67,19 @@ static bool is_of(const struct entry *entry, const struct live_lease *lease)
 	return entry_has(entry, field);
 }
 
-FIXTURE(struct scene, scene, , depart(scene));
+#define ARRIVE(scene)                             \
+	do {                                      \
+		NEEDS_JOURNAL(&(scene)->journal); \
+		arrive(scene);                    \
+	} while (0)
+
+FIXTURE(struct scene, scene, ARRIVE(scene), depart(scene));
 
 TEST_WITH(grant_resize_and_release_are_logged, struct scene *scene)
 {
 	struct live_lease lease;
 	struct entry entry;
 
-	NEEDS_JOURNAL(&scene->journal);
-	arrive(scene);
 	lease = reserve(scene->user, 15);
 	entry = entry_next(scene->journal, EVENT_GRANTED);
 	CHECK(is_golds(&entry) && is_of(&entry, &lease) && entry_has(&entry, GPU));
@@ -104,8 +107,6 @@ TEST_WITH(refusals_are_logged_under_a_tenant_only_if_the_caller_matches_it, stru
 	struct live_lease lease;
 	struct entry entry;
 
-	NEEDS_JOURNAL(&scene->journal);
-	arrive(scene);
 	CHECK(is_error(call(ask(scene->user, "Reserve", 45)), GPUARB_ERROR_QUOTA_EXCEEDED, ""));
 	entry = entry_next(scene->journal, EVENT_REFUSED);
 	CHECK(is_golds(&entry) && entry_has(&entry, GPU) && !entry_names(&entry, "GPUARB_LEASE="));
@@ -133,8 +134,6 @@ TEST_WITH(a_flood_of_refusals_is_bounded_for_each_user, struct scene *scene)
 	uint64_t began;
 	struct entry entry;
 
-	NEEDS_JOURNAL(&scene->journal);
-	arrive(scene);
 	began = boottime_usec();
 	for (unsigned i = 0; i < 150; i++) {
 		sd_bus_message_unref(call(ask(scene->user, "Reserve", 45)));
@@ -161,8 +160,6 @@ TEST_WITH(a_flood_of_grants_and_ends_is_bounded_for_each_user, struct scene *sce
 	uint64_t began;
 	struct entry entry;
 
-	NEEDS_JOURNAL(&scene->journal);
-	arrive(scene);
 	began = boottime_usec();
 	for (unsigned i = 0; i < 150; i++) {
 		lease = reserve(scene->user, 15);
@@ -190,8 +187,6 @@ TEST_WITH(waiting_leases_are_logged_until_they_are_granted_or_end, struct scene 
 	struct live_lease first, second, third;
 	struct entry entry;
 
-	NEEDS_JOURNAL(&scene->journal);
-	arrive(scene);
 	first = reserve(scene->root, 60);
 	entry_next(scene->journal, EVENT_GRANTED);
 	second = waiting(call(ask_for(scene->user, "gpu=0 cus=30; wait-usec=forever")));
@@ -218,8 +213,6 @@ TEST_WITH(recovery_loss_and_revocation_are_logged, struct scene *scene)
 	struct entry entry;
 	char file[64];
 
-	NEEDS_JOURNAL(&scene->journal);
-	arrive(scene);
 	kept = reserve(scene->user, 15);
 	spoilt = reserve(scene->root, 15);
 	entry_next(scene->journal, EVENT_GRANTED);
@@ -245,8 +238,6 @@ TEST_WITH(a_stopped_journal_blocks_neither_clients_nor_entries, struct scene *sc
 	struct live_lease lease;
 	char text[80];
 
-	NEEDS_JOURNAL(&scene->journal);
-	arrive(scene);
 	for (unsigned i = 0; i < 600; i++) {
 		lease = reserve(scene->user, 15);
 		CHECK(is_fine(
