@@ -134,6 +134,14 @@ static bool needs_candidates(const struct arbiter *arbiter, const struct lease *
 	       !floor_configured(arbiter->settings);
 }
 
+/* When leases of its user end, max-gpus may allow other GPUs. */
+static bool is_bound_to_gpus(const struct arbiter *arbiter, const struct lease *lease)
+{
+	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
+
+	return tenant && tenant->max_gpus.kind != LIMIT_NONE;
+}
+
 bool wait_is_examined(const struct arbiter *arbiter, const struct lease *lease)
 {
 	const uint64_t examined = lease->wait.examined;
@@ -145,7 +153,7 @@ bool wait_is_examined(const struct arbiter *arbiter, const struct lease *lease)
 		return false;
 	while (gpus && arbiter->freed[__builtin_ctzll(gpus)] <= examined)
 		gpus &= gpus - 1;
-	return !gpus || is_barred(arbiter, lease);
+	return !gpus || (is_barred(arbiter, lease) && !is_bound_to_gpus(arbiter, lease));
 }
 
 bool wait_precedes(const struct arbiter *arbiter, enum lease_class lease_class, uid_t uid)
@@ -230,14 +238,6 @@ static bool lacks_cus(const struct arbiter *arbiter, const struct lease *lease,
 	for (uint64_t left = lease->wait.candidates; left; left &= left - 1)
 		gpus += free[__builtin_ctzll(left)] >= least;
 	return needs_candidates(arbiter, lease) && gpus < request->n_wants;
-}
-
-/* When leases of its user end, max-gpus may allow other GPUs. */
-static bool is_bound_to_gpus(const struct arbiter *arbiter, const struct lease *lease)
-{
-	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
-
-	return tenant && tenant->max_gpus.kind != LIMIT_NONE;
 }
 
 /* Does the lease lack CUs as before, because nothing changed on the GPU that its refusal tells of? gpuarbd examines a

@@ -599,6 +599,30 @@ TEST(the_end_of_the_last_lease_on_a_held_gpu_wakes_a_request_that_did_not_fit_th
 	CHECK(ledger_find(l.s.arbiter, waiting->id)->partitions[0].gpu == 2);
 }
 
+TEST(the_end_of_the_last_lease_on_a_held_gpu_wakes_a_request_that_is_barred_there)
+{
+	_cleanup_(lending_done) struct lending l = equal_machine(2);
+	struct lease *held, *barring, *waiting, *passing;
+
+	limit_gpus(&l, 1);
+	held = fix_on(&l, ANY, "0", 5);
+	CHECK(held && fix_on(&l, OTHER, "0", 40));
+	barring = grant_as(&l.s, LAB, "gpu=0 cus=30 queues=2; class=guaranteed wait-usec=forever");
+	for (unsigned i = 0; i < LEASE_PASSES_MAX; i++) {
+		passing = fix_on(&l, OTHER, "0", 1);
+		CHECK(passing);
+		release(l.s.arbiter, passing->id);
+		CHECK(grant_waiting(&l.s, NULL) == 0);
+	}
+	CHECK(l.s.arbiter->gpus[0].barrier.rank.id == barring->id);
+
+	waiting = grant_as(&l.s, ANY, "cus=30 queues=2; wait-usec=forever");
+	CHECK(waiting->state == STATE_WAITING && grant_waiting(&l.s, NULL) == 0);
+	release(l.s.arbiter, held->id);
+	CHECK(grant_waiting(&l.s, NULL) == 1);
+	CHECK(ledger_find(l.s.arbiter, waiting->id)->partitions[0].gpu == 1);
+}
+
 TEST(a_waiting_lease_gets_the_gpu_where_nobody_loses)
 {
 	_cleanup_(lending_done) struct lending l = equal_machine(2);
