@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -22,10 +23,12 @@ static bool same_file(int a, int b)
 	return syscall(SYS_kcmp, pid, pid, KCMP_FILE, a, b) == 0;
 }
 
-static bool has(const struct manager_store *store, int fd)
+/* kcmp(2) is asked where it can be the same, or to store a thousand descriptors takes seconds. */
+static bool has(const struct manager_store *store, int fd, const struct stat *file)
 {
 	for (size_t i = 0; i < store->n; i++)
-		if (same_file(store->list[i].fd, fd))
+		if (store->list[i].device == file->st_dev && store->list[i].inode == file->st_ino &&
+		    same_file(store->list[i].fd, fd))
 			return true;
 	return false;
 }
@@ -44,15 +47,17 @@ static void watch(struct manager_store *store, int fd)
 void manager_store_add(struct manager_store *store, const char *name, int fd, bool poll)
 {
 	struct stored *stored;
+	struct stat file;
 
-	if (store->n >= store->max || has(store, fd)) {
+	CHECK(fstat(fd, &file) == 0);
+	if (store->n >= store->max || has(store, fd, &file)) {
 		close(fd);
 		return;
 	}
 	store->list = realloc(store->list, (store->n + 1) * sizeof(*store->list));
 	CHECK(store->list);
 	stored = &store->list[store->n++];
-	*stored = (struct stored){ .fd = fd };
+	*stored = (struct stored){ .fd = fd, .device = file.st_dev, .inode = file.st_ino };
 	snprintf(stored->name, sizeof(stored->name), "%s", name);
 	if (poll)
 		watch(store, fd);

@@ -7,9 +7,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/resource.h>
+#include <sys/types.h>
 
 struct stored {
 	int fd;
+	dev_t device;
+	ino_t inode;
 	char name[256];
 };
 
