@@ -134,12 +134,32 @@ void in_place_of(struct rig *rig, const char *file, const char *kind)
 
 void with_each_intruder(const char *file, void (*check)(struct rig *rig, const char *file))
 {
-	for (size_t i = 0; i < ARRAY_SIZE(intruders); i++) {
-		struct rig rig;
+	struct rig rig;
 
-		start_two(&rig);
+	start_two(&rig);
+	for (size_t i = 0; i < ARRAY_SIZE(intruders); i++) {
 		in_place_of(&rig, file, intruders[i]);
 		check(&rig, file);
-		kfd_rig_end(&rig);
 	}
+	kfd_rig_end(&rig);
+}
+
+void with_each_value(const char *file, const struct kfd_value *values, size_t n,
+		     void (*check)(struct rig *rig, const char *file))
+{
+	char path[256], before[4096] = "";
+	struct rig rig;
+	FILE *stream;
+
+	start_two(&rig);
+	put_path(&rig, file, path, sizeof(path));
+	stream = fopen(path, "re");
+	CHECK(stream && fread(before, 1, sizeof(before) - 1, stream) > 0);
+	fclose(stream);
+	for (size_t i = 0; i < n; i++) {
+		CHECK(fake_sysfs_print(rig.dir, file, "%s", before) == 0);
+		CHECK(fake_sysfs_set(rig.dir, file, values[i].key, values[i].value) == 0);
+		check(&rig, file);
+	}
+	kfd_rig_end(&rig);
 }

@@ -58,5 +58,12 @@ void in_place_of(struct rig *rig, const char *file, const char *kind);
 static const char *const intruders[] = { "nothing", "directory", "pipe", "loop",
 					 "empty",   "binary",    "large" };
 
-/* Checks two GPUs with each of them in place of this file. */
+/* Checks two GPUs with one after the other in place of this file. */
 void with_each_intruder(const char *file, void (*check)(struct rig *rig, const char *file));
+
+/* The same with each of n values in the file. NULL: its line is missing. */
+struct kfd_value {
+	const char *key, *value;
+};
+void with_each_value(const char *file, const struct kfd_value *values, size_t n,
+		     void (*check)(struct rig *rig, const char *file));

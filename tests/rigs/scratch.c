@@ -44,9 +44,9 @@ struct scratch scratch_new(void)
 	return scratch;
 }
 
-static int remove_entry(const char *path, const struct stat *, int, struct FTW *)
+static int remove_entry(const char *path, const struct stat *, int type, struct FTW *)
 {
-	return remove(path);
+	return type == FTW_DP ? rmdir(path) : remove(path);
 }
 
 int scratch_remove(const char *path)

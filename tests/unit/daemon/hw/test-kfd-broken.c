@@ -63,9 +63,7 @@ TEST(invalid_name_is_ignored)
 }
 
 /* Keys with a value that no driver writes (NULL: the line is missing). */
-static const struct {
-	const char *key, *value;
-} unbelievable[] = {
+static const struct kfd_value unbelievable[] = {
 	{ "simd_count", NULL },
 	{ "simd_count", "-240" },
 	{ "simd_count", "24e1" },
@@ -108,15 +106,7 @@ static const struct {
 
 TEST(impossible_number_leaves_the_gpu_out)
 {
-	struct rig rig;
-
-	for (size_t i = 0; i < ARRAY_SIZE(unbelievable); i++) {
-		start_two(&rig);
-		CHECK(fake_sysfs_set(rig.dir, PROPERTIES, unbelievable[i].key,
-				     unbelievable[i].value) == 0);
-		check_left_out(&rig, PROPERTIES);
-		kfd_rig_end(&rig);
-	}
+	with_each_value(PROPERTIES, unbelievable, ARRAY_SIZE(unbelievable), check_left_out);
 }
 
 TEST(several_xccs_with_wgps_are_refused)

@@ -98,9 +98,7 @@ TEST(unreadable_caches_make_the_harvest_assumed)
 
 TEST(contradicting_caches_make_the_harvest_assumed)
 {
-	static const struct {
-		const char *key, *value;
-	} wrong[] = {
+	static const struct kfd_value wrong[] = {
 		{ "level", NULL },
 		{ "level", "one" },
 		{ "processor_id_low", NULL },
@@ -117,13 +115,7 @@ TEST(contradicting_caches_make_the_harvest_assumed)
 	};
 	struct rig rig;
 
-	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
-		start_two(&rig);
-		CHECK(fake_sysfs_set(rig.dir, NODE(1) "/caches/9/properties", wrong[i].key,
-				     wrong[i].value) == 0);
-		check_guessed(&rig, NODE(1) "/caches/9/properties");
-		kfd_rig_end(&rig);
-	}
+	with_each_value(NODE(1) "/caches/9/properties", wrong, ARRAY_SIZE(wrong), check_guessed);
 	start_two(&rig); /* one CU more than the GPU has */
 	CHECK(fake_sysfs_set(rig.dir, NODE(1) "/caches/9/properties", "sibling_map", "1,1,1,1") ==
 	      0);
