@@ -360,10 +360,10 @@ TEST(reason_is_truncated_to_its_buffer)
 	CHECK(kfd_mqds_parse("x\n", 2, gpus, 1, &seen, &n, NULL, 0) == -EBADMSG);
 }
 
-/* One in ten is a compute queue, as many as fit into the largest text that is read. */
+/* One in ten is a compute queue; usually as many as fit into the largest text that is read. */
 TEST(hundred_thousand_queues_are_parsed)
 {
-	const unsigned queues = 100000;
+	const unsigned queues = check_size(100000, 100000);
 	struct page page = page_new(), descriptor = page_new();
 
 	page_add(&descriptor, "  Compute queue on device 3a7c\n");
