@@ -23,7 +23,8 @@ static int check_gpu(const struct settings *settings, const struct gpu_info *inf
 	char why[FLOOR_TEXT];
 
 	for (size_t i = 0; i < settings->n_tenants; i++)
-		found[i] |= tenant_floor_is_on(&settings->tenants[i], info->name);
+		found[i] |= settings->tenants[i].reserved_gpu &&
+			    strcmp(settings->tenants[i].reserved_gpu, info->name) == 0;
 	if (settings_check_floors(settings, info, why) >= 0)
 		return 0;
 	diagnostics_add(diagnostics, true, "%s", why);

@@ -189,7 +189,10 @@ static void take_key(struct reader *reader, const char *section, const char *key
 	if (reader->in_bad_section)
 		return;
 	if (!is_ascii(key) || !is_ascii(value)) {
-		ini_bad(&reader->place, "'%s': only comments may contain other than ASCII", key);
+		ini_bad(&reader->place,
+			"'%s = %s': only comments may contain other than ASCII: write users and "
+			"groups by number",
+			key, value);
 		return;
 	}
 	if (strstr(value, " #") || strstr(value, "\t#")) {
@@ -232,7 +235,10 @@ static bool line_fits(struct reader *reader, const char *line, size_t size)
 		return false;
 	}
 	if (size > LINE_BYTES)
-		ini_bad(&reader->place, "line of %zu bytes: the limit is %u", size, LINE_BYTES);
+		ini_bad(&reader->place,
+			"line of %zu bytes: the limit is %u: shorten it, for example by a group in "
+			"place of many users",
+			size, LINE_BYTES);
 	return size <= LINE_BYTES;
 }
 

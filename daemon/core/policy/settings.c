@@ -319,7 +319,8 @@ bool tenant_has_floor(const struct tenant *tenant)
 
 bool tenant_floor_is_on(const struct tenant *tenant, const char *gpu)
 {
-	return !tenant->reserved_gpu || strcmp(tenant->reserved_gpu, gpu) == 0;
+	return (!tenant->reserved_gpu || strcmp(tenant->reserved_gpu, gpu) == 0) &&
+	       tenant_allows_gpu(tenant, gpu) && !tenant_is_ban(tenant);
 }
 
 /* Whole engines that hold a floor of CUs. */

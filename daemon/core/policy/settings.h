@@ -278,6 +278,8 @@ bool tenant_allows_gpu(const struct tenant *tenant, const char *gpu);
 uint64_t tenant_duration_usec(const struct tenant *tenant, uint64_t asked_usec);
 
 bool tenant_has_floor(const struct tenant *tenant);
+
+/* A floor is kept only where the tenant may have leases. */
 bool tenant_floor_is_on(const struct tenant *tenant, const char *gpu);
 
 /* Whether this GPU has what all floors reserve; else -ENOSPC, with the sum and the part of each tenant

@@ -4,7 +4,6 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/policy/request.h"
 #include "sys/config/config-keys.h"
 #include "util/fd.h"
 #include "util/grow.h"
@@ -253,6 +253,12 @@ static void check_tenant(struct config *config, struct tenant *tenant)
 		     "default-duration, %llu s, is above max-duration, %llu s",
 		     (unsigned long long)tenant->default_duration_usec / 1000000,
 		     (unsigned long long)tenant->max_duration_usec / 1000000);
+	if (tenant->max_vram.kind == LIMIT_COUNT && tenant->default_vram > tenant->max_vram.value)
+		tell(config, tenant, false,
+		     "default-vram, %llu bytes, is above max-vram, %llu bytes: only requests with "
+		     "less --vram are granted",
+		     (unsigned long long)tenant->default_vram,
+		     (unsigned long long)tenant->max_vram.value);
 	if (tenant->none)
 		tenant->max_leases = (struct limit){ LIMIT_COUNT, 0 };
 	if (!tenant->has_match && !is_everybody(tenant->name))
@@ -380,12 +386,26 @@ static uint64_t reserved_percent(const struct settings *settings, const char *gp
 
 	for (size_t i = 0; i < settings->n_tenants; i++) {
 		const struct tenant *tenant = &settings->tenants[i];
+		bool on = gpu ? tenant_floor_is_on(tenant, gpu)
+			      : !tenant->reserved_gpu && !tenant->only_gpus &&
+					  !tenant_is_ban(tenant);
 
-		if (tenant->reserved_cus.kind == LIMIT_PERCENT &&
-		    (!tenant->reserved_gpu || (gpu && strcmp(tenant->reserved_gpu, gpu) == 0)))
+		if (on && tenant->reserved_cus.kind == LIMIT_PERCENT)
 			sum += tenant->reserved_cus.value;
 	}
 	return sum;
+}
+
+/* The same of the GPU with the floor of the tenant where it is most. */
+static uint64_t most_reserved_percent(const struct settings *settings, const struct tenant *tenant)
+{
+	const char *rest = tenant->reserved_gpu ?: tenant->only_gpus;
+	uint64_t most = rest ? 0 : reserved_percent(settings, NULL);
+	char gpu[GPU_NAME_MAX];
+
+	while (want_next_gpu(&rest, gpu))
+		most = max_u64(most, reserved_percent(settings, gpu));
+	return most;
 }
 
 /* A floor that the users of the tenant could never hold: all of them are known, and each may have
@@ -407,13 +427,26 @@ static void check_holdable(struct config *config, const struct tenant *tenant, c
 	     what, what);
 }
 
+/* A floor that is kept on no GPU. */
+static void check_kept(struct config *config, const struct tenant *tenant)
+{
+	if (tenant_has_floor(tenant) && tenant_is_ban(tenant))
+		tell(config, tenant, false, "its floor is not kept: it allows no lease");
+	else if (tenant->reserved_gpu && !tenant_allows_gpu(tenant, tenant->reserved_gpu))
+		tell(config, tenant, false,
+		     "its floor is not kept: reserved-gpu = %s is not in only-gpus = %s",
+		     tenant->reserved_gpu, tenant->only_gpus);
+}
+
 static void check_floor(struct config *config, const struct tenant *tenant)
 {
 	const struct limit queues = { tenant->reserved_queues ? LIMIT_COUNT : LIMIT_NONE,
 				      tenant->reserved_queues };
 	const struct limit processes = { tenant->reserved_processes ? LIMIT_COUNT : LIMIT_NONE,
 					 tenant->reserved_processes };
-	uint64_t sum = reserved_percent(config->settings, tenant->reserved_gpu);
+	const struct limit engines = { tenant->reserved_engines ? LIMIT_COUNT : LIMIT_NONE,
+				       tenant->reserved_engines };
+	uint64_t sum = most_reserved_percent(config->settings, tenant);
 
 	if (tenant->reserved_gpu && !tenant_has_floor(tenant))
 		tell(config, tenant, true,
@@ -425,6 +458,8 @@ static void check_floor(struct config *config, const struct tenant *tenant)
 	check_holdable(config, tenant, "cus", &tenant->reserved_cus, &tenant->max_cus);
 	check_holdable(config, tenant, "queues", &queues, &tenant->max_queues);
 	check_holdable(config, tenant, "processes", &processes, &tenant->max_processes);
+	check_holdable(config, tenant, "shader-engines", &engines, &tenant->max_engines);
+	check_kept(config, tenant);
 }
 
 /* ---- sections and keys --------------------------------------------------------------- */
@@ -487,22 +522,39 @@ static void *add_share(struct settings *settings, const struct ini_place *place,
 	return shares;
 }
 
+static void share_bad(struct config *config, const struct share_settings *share, const char *format,
+		      ...) PRINTF_LIKE(3, 4);
+
+static void share_bad(struct config *config, const struct share_settings *share, const char *format,
+		      ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	config->errors++;
+	diagnostics_add(config->diagnostics, true, "%s: [share %s]: %s", share->at, share->name,
+			text);
+}
+
 /* single: the tenants are not known. */
 static void check_share(struct config *config, const struct share_settings *share, bool single)
 {
-	const char *why = NULL;
-
 	if (share->cus.kind == LIMIT_NONE)
-		why = "it needs cus: a number of CUs, or a share of the GPU such as 25%";
+		share_bad(config, share,
+			  "it needs cus: a number of CUs, or a share of the GPU such as 25%%");
 	else if (share->queues > 0 && share->queues < share->processes)
-		why = "queues is less than processes: each process needs a queue, and 2 with HIP";
+		share_bad(config, share,
+			  "queues = %u is less than processes = %u: each process needs a queue, "
+			  "and 2 with HIP",
+			  share->queues, share->processes);
 	else if (!single && share->tenant && !tenant_named(config->settings, share->tenant))
-		why = "tenant: there is no such tenant";
-	if (!why)
-		return;
-	config->errors++;
-	diagnostics_add(config->diagnostics, true, "%s: [share %s]: %s", share->at, share->name,
-			why);
+		share_bad(config, share,
+			  "tenant = %s: there is no such tenant: add [tenant %s], or leave the key "
+			  "out for the tenant of root",
+			  share->tenant, share->tenant);
 }
 
 static void bad_section(const struct ini_place *place, const char *section, size_t size)

@@ -5,6 +5,7 @@
 #include "core/decide/floor.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
@@ -48,6 +49,19 @@ TEST_WITH(engines_of_a_floor_are_left_by_other_tenants, struct scene *s)
 	CHECK(grant(s, ANY, 45));
 	CHECK(!grant(s, VR, 15) && s->result.kind == RESULT_NO_CAPACITY);
 	CHECK(grant_engines(s, AR, 1)->partitions[0].count == 15);
+}
+
+TEST_WITH(floor_is_kept_only_where_its_tenant_may_have_leases, struct scene *s)
+{
+	struct tenant *ar = add_floor(s, 1);
+
+	ar->reserved_queues = 20;
+	ar->only_gpus = strdup("0000:c1:00.0");
+	CHECK(ar->only_gpus && grant_as(s, ANY, "cus=30 queues=10"));
+	ar->max_leases = (struct limit){ LIMIT_COUNT, 0 };
+	free(ar->only_gpus);
+	ar->only_gpus = NULL;
+	CHECK(grant_as(s, ANY, "cus=30 queues=10"));
 }
 
 TEST_WITH(refusal_names_the_floor_that_keeps_what_is_free, struct scene *s)

@@ -56,7 +56,7 @@ static const char full[] = "[daemon]\n"
 			   "match-executable = /usr/bin/vr*\n"
 			   "open = yes\n"
 			   "class = realtime\n"
-			   "max-leases = 0\n"
+			   "max-leases = 2\n"
 			   "max-gpus = 3\n"
 			   "max-cus = 25%\n"
 			   "max-queues = 4\n"
@@ -122,7 +122,7 @@ TEST(every_key_is_stored_in_its_field)
 	CHECK(t->groups.n == 1 && t->groups.ids[0] == 0);
 	CHECK(strcmp(t->unit, "vr-*.service") == 0 && strcmp(t->slice, "*.slice") == 0);
 	CHECK(strcmp(t->executable, "/usr/bin/vr*") == 0 && t->class == CLASS_REALTIME && t->open);
-	CHECK(t->max_leases.kind == LIMIT_COUNT && t->max_leases.value == 0);
+	CHECK(t->max_leases.kind == LIMIT_COUNT && t->max_leases.value == 2);
 	CHECK(t->max_gpus.kind == LIMIT_COUNT && t->max_gpus.value == 3);
 	CHECK(t->max_cus.kind == LIMIT_PERCENT && t->max_cus.value == 25);
 	CHECK(t->max_queues.kind == LIMIT_COUNT && t->max_queues.value == 4);
@@ -172,6 +172,8 @@ TEST(floor_that_the_users_of_a_tenant_cannot_hold_is_refused)
 		{ "match-user = 1\nreserved-processes = 3\nmax-processes = 2\n",
 		  "max-processes = 2" },
 		{ "match-user = 1\nreserved-processes = 3\n", NULL },
+		{ "match-user = 1\nreserved-shader-engines = 3\nmax-shader-engines = 2\n",
+		  "with max-shader-engines = 2 its 1 user can hold 2 at most" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -195,6 +197,48 @@ TEST(shares_of_floors_above_a_gpu_are_refused)
 	CHECK(tree_load(&tree) == -EINVAL && tree.diagnostics.n == 1);
 	CHECK(config_says(&tree.diagnostics, ":4: [tenant b]: reserved-cus"));
 	CHECK(config_says(&tree.diagnostics, " 101%"));
+}
+
+TEST(shares_of_floors_add_up_only_where_their_tenants_may_have_leases)
+{
+	_cleanup_(tree_done) struct tree apart = tree_new(
+		"[tenant a]\nmatch-user = 1\nreserved-cus = 60%\n"
+		"only-gpus = 0000:03:00.0, 0000:04:00.0\n"
+		"[tenant b]\nmatch-user = 2\nreserved-cus = 41%\nonly-gpus = 0000:05:00.0\n");
+	_cleanup_(tree_done) struct tree together = tree_new(
+		"[tenant a]\nmatch-user = 1\nreserved-cus = 60%\n"
+		"only-gpus = 0000:03:00.0, 0000:04:00.0\n"
+		"[tenant b]\nmatch-user = 2\nreserved-cus = 41%\nonly-gpus = 0000:04:00.0\n");
+
+	CHECK(tree_load(&apart) == 0 && apart.diagnostics.n == 0);
+	CHECK(tree_load(&together) == -EINVAL && together.diagnostics.n == 2);
+	CHECK(config_says(&together.diagnostics, ":5: [tenant b]: reserved-cus"));
+	CHECK(config_says(&together.diagnostics, " 101%"));
+}
+
+TEST(floor_that_is_kept_nowhere_and_memory_above_the_limit_are_warned_of)
+{
+	static const struct {
+		const char *keys, *warning;
+	} cases[] = {
+		{ "reserved-queues = 1\nclass = none\n",
+		  "its floor is not kept: it allows no lease" },
+		{ "reserved-queues = 1\nreserved-gpu = 0000:04:00.0\nonly-gpus = 0000:03:00.0\n",
+		  "its floor is not kept: reserved-gpu = 0000:04:00.0 is not in only-gpus = "
+		  "0000:03:00.0" },
+		{ "default-vram = 4G\nmax-vram = 2G\n",
+		  "default-vram, 4294967296 bytes, is above max-vram, 2147483648 bytes" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		char text[256];
+		_cleanup_(tree_done) struct tree tree;
+
+		snprintf(text, sizeof(text), "[tenant t]\nmatch-user = 1\n%s", cases[i].keys);
+		tree = tree_new(text);
+		CHECK(tree_load(&tree) == 0 && tree.diagnostics.n == 1);
+		CHECK(strstr(tree.diagnostics.list[0].text, cases[i].warning));
+	}
 }
 
 TEST(exclusive_leases_of_a_tenant_without_realtime_are_refused)
@@ -553,8 +597,8 @@ TEST(invalid_value_of_a_share_is_refused)
 		{ "vram = much", "is not a size in bytes" },
 		{ "gpu = 0", "'0' is not a GPU name" },
 		{ "class = none", "'none' is not besteffort, guaranteed" },
-		{ "cus = 1\ntenant = nobody", "there is no such tenant" },
-		{ "cus = 1\nqueues = 7\nprocesses = 8", "queues is less than processes" },
+		{ "cus = 1\ntenant = nobody", "tenant = nobody: there is no such tenant: add" },
+		{ "cus = 1\nqueues = 7\nprocesses = 8", "queues = 7 is less than processes = 8" },
 		{ "cu = 2", "did you mean 'cus'?" },
 	};
 
