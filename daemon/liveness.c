@@ -192,6 +192,11 @@ int liveness_check_process(const struct daemon *daemon, const struct caller *cal
 		return result_set(result, RESULT_INVALID_REQUEST,
 				  "process: it is a kernel thread, which never ends, nor would the "
 				  "lease: bind the process that uses the GPU");
+	if (r == -EINVAL)
+		return result_set(
+			result, RESULT_INVALID_REQUEST,
+			"process: it is a thread: bind its process, with a pidfd that was "
+			"opened without PIDFD_THREAD");
 	if (r < 0 && r != -ESRCH)
 		return result_set(result, RESULT_NO_MEMORY, "process: it cannot be examined: %s",
 				  strerror(-r));

@@ -333,6 +333,19 @@ int process_open(pid_t pid, uint64_t start_time, uid_t uid)
 	return take_fd(&fd);
 }
 
+/* Not the first thread of its process: PIDFD_THREAD (Linux 6.9) makes pidfds of such. */
+static bool is_further_thread(int dir, pid_t pid)
+{
+	char text[4096] = "";
+	const char *line;
+	int process;
+
+	if (read_text_at(dir, "status", text, sizeof(text)) < 0)
+		return false;
+	line = strstr(text, "\nTgid:");
+	return line && sscanf(line, "\nTgid: %d", &process) == 1 && process != pid;
+}
+
 int process_of_pidfd(int fd, pid_t *ret_pid, uid_t *ret_uid)
 {
 	_cleanup_fd_ int dir = -1;
@@ -356,6 +369,8 @@ int process_of_pidfd(int fd, pid_t *ret_pid, uid_t *ret_uid)
 		return -ESRCH;
 	if (line.flags & PF_KTHREAD)
 		return -EPERM;
+	if (is_further_thread(dir, pid))
+		return -EINVAL;
 	*ret_pid = pid;
 	*ret_uid = uid;
 	return 0;

@@ -52,8 +52,9 @@ int process_pid_of_pidfd(int fd, pid_t *ret);
 bool process_sees_executables(void);
 
 /* The pid and uid of the process of a pidfd. -EBADF: not a pidfd; -ESRCH: the process has ended or
- * is outside of this pid namespace; -EPERM: a kernel thread, which never ends. Other errors of
- * open(2), such as -EMFILE and -ENFILE: nothing is known. */
+ * is outside of this pid namespace; -EPERM: a kernel thread, which never ends; -EINVAL: a thread,
+ * but not the first one of its process. Other errors of open(2), such as -EMFILE and -ENFILE:
+ * nothing is known. */
 int process_of_pidfd(int fd, pid_t *ret_pid, uid_t *ret_uid);
 
 /* As fork(2), of a process that nobody has to wait for: returns 0 in it, 1 in this one. */

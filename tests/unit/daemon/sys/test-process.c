@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -346,6 +348,37 @@ TEST(text_of_the_kernel_with_a_pid_makes_no_pidfd)
 	if (WEXITSTATUS(status) == 3)
 		SKIP("nothing can be mounted over /proc/self/fdinfo here");
 	CHECK(WEXITSTATUS(status) == 0);
+}
+
+/* Tells its id, and ends when the other end is closed. */
+static void *thread_of_pid(void *end)
+{
+	pid_t id = gettid();
+
+	CHECK(write(*(int *)end, &id, sizeof(id)) == sizeof(id));
+	CHECK(read(*(int *)end, &id, 1) == 0);
+	return NULL;
+}
+
+TEST(pidfd_of_a_thread_is_not_that_of_its_process)
+{
+	int ends[2], fd, r;
+	pthread_t thread;
+	pid_t id, pid;
+	uid_t uid;
+
+	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+	CHECK(pthread_create(&thread, NULL, thread_of_pid, &ends[1]) == 0);
+	CHECK(read(ends[0], &id, sizeof(id)) == sizeof(id));
+	fd = (int)syscall(SYS_pidfd_open, id, O_EXCL); /* PIDFD_THREAD */
+	r = fd < 0 ? -errno : process_of_pidfd(fd, &pid, &uid);
+	close(ends[0]);
+	CHECK(pthread_join(thread, NULL) == 0);
+	close(ends[1]);
+	if (fd < 0)
+		SKIP("pidfds of threads need Linux 6.9");
+	close(fd);
+	CHECK(r == -EINVAL);
 }
 
 /* In a new pid namespace with its own /proc: 0 if a process outside of it cannot be found. */
