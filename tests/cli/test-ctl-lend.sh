@@ -87,7 +87,7 @@ shows 'granted' plan --start-inactive --class=realtime --shader-engines=1
 ends 0 plan --adaptable --cus=60 --cus-min=15
 ends 2 release 1 --adaptable
 fails 2 'active' plan --alone=never --class=realtime --shader-engines=1
-fails 2 'realtime' plan --alone=active --class=besteffort --cus=3
+fails 2 '--alone=active' plan --alone=active --class=besteffort --cus=3
 ends 3 plan --alone=active --class=realtime --tenant=small --shader-engines=1
 prints '.partitions[0].exclusive' plan --alone=active --class=realtime --shader-engines=1 --json
 

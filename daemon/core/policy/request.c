@@ -190,7 +190,8 @@ static int check_options(const struct request *request, enum lease_class lease_c
 				  name);
 	if (request->exclusive && lease_class != CLASS_REALTIME)
 		return result_set(result, RESULT_INVALID_REQUEST,
-				  "exclusive: class %s shares its GPUs; ask for class realtime",
+				  "exclusive (--alone=active): class %s shares its GPUs; ask for "
+				  "class realtime",
 				  name);
 	if (request->adaptable && lease_class != CLASS_BESTEFFORT)
 		return result_set(result, RESULT_INVALID_REQUEST,
