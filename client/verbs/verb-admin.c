@@ -16,15 +16,19 @@
 
 /* ---- config ------------------------------------------------------------------------------ */
 
-/* Compares the floors with one GPU, and notes which reserved-gpu it is. */
+/* Compares floors and shares with one GPU, and notes which reserved-gpu it is. */
 static int check_gpu(const struct settings *settings, const struct gpu_info *info, bool *found,
 		     struct diagnostics *diagnostics)
 {
 	char why[FLOOR_TEXT];
 
-	for (size_t i = 0; i < settings->n_tenants; i++)
-		found[i] |= settings->tenants[i].reserved_gpu &&
-			    strcmp(settings->tenants[i].reserved_gpu, info->name) == 0;
+	for (size_t i = 0; i < settings->n_tenants; i++) {
+		const struct tenant *tenant = &settings->tenants[i];
+
+		found[i] |= tenant->reserved_gpu && strcmp(tenant->reserved_gpu, info->name) == 0;
+		if (tenant_check_shares(tenant, info, why) < 0)
+			diagnostics_add(diagnostics, false, "%s", why);
+	}
 	if (settings_check_floors(settings, info, why) >= 0)
 		return 0;
 	diagnostics_add(diagnostics, true, "%s", why);

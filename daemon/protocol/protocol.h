@@ -29,7 +29,8 @@ int reload_settings(struct daemon *daemon, struct names *names, struct diagnosti
 int reload_remember_start(struct daemon *daemon, const struct settings *settings);
 void reload_stop(struct daemon *daemon);
 
-/* Warns of floors that the GPUs do not have, and of those on GPUs that are not there. */
+/* Warns of floors that the GPUs do not have, of those on GPUs that are not there, and of shares that are less
+ * than one. */
 void reload_check_floors(const struct daemon *daemon, struct diagnostics *diagnostics);
 
 /* ---- resolve.c ---------------------------------------------------------------------- */

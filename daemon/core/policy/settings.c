@@ -409,6 +409,36 @@ int settings_check_floors(const struct settings *settings, const struct gpu_info
 	return 0;
 }
 
+int tenant_check_shares(const struct tenant *tenant, const struct gpu_info *gpu,
+			char buf[static FLOOR_TEXT])
+{
+	const uint64_t cus = geometry_cus(&gpu->geometry), engines = gpu->geometry.engines;
+	const struct {
+		const char *key;
+		const struct limit *share;
+		uint64_t whole;
+	} shares[] = {
+		{ "max-cus", &tenant->max_cus, cus },
+		{ "max-shader-engines", &tenant->max_engines, engines },
+		{ "reserved-cus", &tenant->reserved_cus, cus },
+	};
+
+	for (size_t i = 0; tenant_allows_gpu(tenant, gpu->name) && i < ARRAY_SIZE(shares); i++) {
+		const struct limit *share = shares[i].share;
+
+		if (share->kind == LIMIT_PERCENT && limit_of(share, shares[i].whole) == 0)
+			return refuse(
+				buf, FLOOR_TEXT, -ERANGE,
+				"tenant %s: %s = %llu%% counts as 0 on %s, which has %llu: use %llu%% "
+				"or more",
+				tenant->name, shares[i].key, (unsigned long long)share->value,
+				gpu->name[0] ? gpu->name : gpu->device,
+				(unsigned long long)shares[i].whole,
+				(unsigned long long)((99 + shares[i].whole) / shares[i].whole));
+	}
+	return 0;
+}
+
 bool tenant_bounds_parts(const struct tenant *tenant)
 {
 	return tenant->max_cus.kind != LIMIT_NONE || tenant->max_queues.kind != LIMIT_NONE ||

@@ -288,5 +288,9 @@ bool tenant_floor_is_on(const struct tenant *tenant, const char *gpu);
 int settings_check_floors(const struct settings *settings, const struct gpu_info *gpu,
 			  char buf[static FLOOR_TEXT]);
 
+/* -ERANGE, with the key in buf, if a share of the tenant is less than one CU or engine of a GPU that it may use. */
+int tenant_check_shares(const struct tenant *tenant, const struct gpu_info *gpu,
+			char buf[static FLOOR_TEXT]);
+
 /* Whether it limits what a user holds of one GPU. */
 bool tenant_bounds_parts(const struct tenant *tenant);
