@@ -126,7 +126,7 @@ size_t share_find(const struct arbiter *arbiter, unsigned gpu, const struct leas
 					      ? lease_partition_on(lease, gpu)
 					      : NULL;
 
-		if (p && lease_joins(lease) && !p->paused && !lease->lend.late)
+		if (p && lease_joins(lease) && !p->paused)
 			ret[n++] = share_grower(arbiter, lease, p);
 		else if (p)
 			cuset_remove(ret_pool, &p->occupied);

@@ -378,7 +378,7 @@ static inline bool lease_borrows(const struct lease *lease)
 /* Can CUs be promised to it? */
 static inline bool lease_joins(const struct lease *lease)
 {
-	return lease_borrows(lease) && !lease->lend.unbound &&
+	return lease_borrows(lease) && !lease->lend.unbound && !lease->lend.late &&
 	       (lease->state == STATE_GRANTED ||
 		(lease->state == STATE_ACTIVATING && lease->lend.never_granted));
 }

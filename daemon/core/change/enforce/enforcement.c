@@ -109,7 +109,7 @@ enum enforce_step arbiter_next_enforce_step(struct arbiter *arbiter, uint64_t no
 			continue;
 		}
 		lease->enforce.step++;
-		if (lease_joins(lease) && !lease->lend.late) {
+		if (lease_joins(lease)) {
 			lease->lend.late = true;
 			arbiter->times_late++;
 			ledger_examine_again(arbiter, lease_gpus(lease));

@@ -17,7 +17,7 @@ struct claims {
 
 /* ---- promises ---------------------------------------------------------------------- */
 
-/* Ends a promise that is kept, or that CUs were claimed of. */
+/* Ends a promise that is kept, that CUs were claimed of, or whose lease takes no part in rounds of growth any more. */
 static void end_promise(const struct lease *lease, const struct partition *p,
 			const struct cuset *claimed)
 {
@@ -25,7 +25,8 @@ static void end_promise(const struct lease *lease, const struct partition *p,
 
 	cuset_remove(&others, &p->adaptation->base);
 	if (cuset_overlap(promised, &others) ||
-	    (lease->state == STATE_GRANTED && cuset_within(promised, &p->cus)))
+	    (lease->state == STATE_GRANTED &&
+	     (!lease_joins(lease) || cuset_within(promised, &p->cus))))
 		*promised = (struct cuset){ 0 };
 }
 

@@ -212,6 +212,33 @@ TEST_WITH(round_of_growth_ends_a_promise_that_was_not_kept, struct lending *l)
 	CHECK(cus_of(a) == 30 && cus_of(b) == 30);
 }
 
+/* What a lease was promised before it was late is divided among the others. */
+TEST_WITH(promise_to_a_lease_that_is_late_ends, struct lending *l)
+{
+	struct lease *rt = keep_inactive(l, 15), *fixed, *late, *other, *due;
+	uint64_t generation = 0;
+
+	fixed = reserve_as(l, LAB, "cus=15");
+	late = borrow(l, 1, 60);
+	other = borrow(l, 1, 60);
+	follow(l, late);
+	CHECK(activate(l, rt->id, true) == 0 && cus_of(late) + cus_of(other) == 30);
+	release(l->s.arbiter, fixed->id);
+	follow(l, borrow(l, 1, 1));
+	CHECK(cuset_count(&late->partitions[0].adaptation->promised) > cus_of(late));
+	l->now += SECOND_USEC;
+	follow(l, other);
+	CHECK(arbiter_next_enforce_step(l->s.arbiter, l->now, &due) == ENFORCE_STEP_REPORT);
+	CHECK(due == late && late->lend.late);
+	for (int i = 0; i < 10; i++) {
+		generation = other->generation;
+		pass(l, 2 * SECOND_USEC);
+		follow(l, other);
+	}
+	CHECK(cus_of(other) > 15 && other->generation == generation);
+	CHECK(cuset_empty(&late->partitions[0].adaptation->promised));
+}
+
 static struct lease *borrow_as(struct lending *l, uid_t uid, unsigned least, unsigned most)
 {
 	return reserve_as(l, uid, "cus=%u cus-min=%u cus-max=%u; class=besteffort adaptable=1",
