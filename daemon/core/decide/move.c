@@ -161,29 +161,45 @@ static unsigned count_free(const struct search *search, unsigned gpu)
 	return cuset_count(&free);
 }
 
-/* Moves free no CUs. If the request needs more of a GPU than are free, leases stay there, and where even the smallest
- * part of it has too few. */
+/* The fewest CUs that do for a want on this GPU. */
+static unsigned needed_on(const struct search *search, const struct want *want, unsigned index)
+{
+	const struct gpu *gpu = &search->arbiter->gpus[index];
+	struct want whole;
+
+	want_resolve_percent(want, gpu->cus, &whole);
+	return want_least_cus(&whole, whole.cus ? whole.cus
+						: place_engines_aim(&gpu->info.geometry, &gpu->all,
+								    whole.shader_engines));
+}
+
+/* Has the GPU too few free CUs even for the smallest part of the request? */
+static bool is_full(const struct search *search, unsigned gpu)
+{
+	const struct request *request = search->asker->request;
+	unsigned least = UINT_MAX;
+
+	for (size_t i = 0; i < request->n_wants; i++)
+		least = min_u(least, needed_on(search, &request->wants[i], gpu));
+	return count_free(search, gpu) < least;
+}
+
+/* Moves free no CUs. If the request needs more of a GPU than are free, leases stay there, and on GPUs that are full. */
 static bool has_room(struct search *search, const struct partition *partitions, size_t n)
 {
-	unsigned least = UINT_MAX;
 	uint64_t full = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		const struct partition *p = &partitions[i];
-		struct want want;
-		unsigned needed;
+		unsigned gpu = partitions[i].gpu;
 
-		want_resolve_percent(&search->asker->request->wants[i],
-				     search->arbiter->gpus[p->gpu].cus, &want);
-		needed = want_least_cus(&want, min_u(p->count, p->asked));
-		least = min_u(least, needed);
-		if (needed > count_free(search, p->gpu))
-			full |= bit_u64(p->gpu);
+		if (needed_on(search, &search->asker->request->wants[i], gpu) >
+		    count_free(search, gpu))
+			full |= bit_u64(gpu);
 	}
 	if (!full || search->resized)
 		return true;
 	for (unsigned g = 0; g < search->arbiter->n_gpus; g++)
-		full |= count_free(search, g) < least ? bit_u64(g) : 0;
+		full |= is_full(search, g) ? bit_u64(g) : 0;
 	for (size_t i = 0; i < search->n_movable; i++)
 		if (lease_gpus(search->movers[i].lease) & full) {
 			search->movers[i].stuck = true;

@@ -198,6 +198,23 @@ TEST(a_lease_moves_on_the_only_gpu_where_that_helps)
 	CHECK(reserve_by_moves(&s, &request, 1)->partitions[0].gpu == MANY_GPUS - 1);
 }
 
+/* Three quarters of the small GPU are fewer CUs than those of the large one, where too few are free. */
+TEST(a_lease_moves_on_the_smaller_gpu_for_a_share_of_any)
+{
+	struct gpu_info infos[] = { play_gpu("large", 2), radeon_vii("small") };
+	_cleanup_(scene_done) struct scene s = { .arbiter = arbiter_of(infos, 2) };
+	struct request request = request_of("cus-percent=75; class=besteffort adaptable=1");
+	const char *const large[] = { "large", NULL }, *const small[] = { "small", NULL };
+	struct lease *fill;
+
+	add_tenant(s.arbiter, "vr", VR, CLASS_REALTIME);
+	CHECK(on_gpus(&s, ANY, 96, true, large) && on_gpus(&s, ANY, 5, true, small));
+	CHECK(fill = on_gpus(&s, LAB, 10, false, small));
+	CHECK(on_gpus(&s, ANY, 2, true, small));
+	release(s.arbiter, fill->id);
+	CHECK(reserve_by_moves(&s, &request, 1)->partitions[0].gpu == 1);
+}
+
 TEST(lease_that_is_paused_on_another_gpu_moves)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(2);
