@@ -692,6 +692,24 @@ static bool only_gives(const struct candidate *a)
 	return asks <= has && budget_within(&want->budget, &had->charged);
 }
 
+/* The most CUs that quotas leave and that a mask can have: on the GPU as it is now, or else on an empty one. */
+static unsigned most_within_quota(const struct candidate *a)
+{
+	struct place_request request;
+	unsigned most;
+
+	if (!a->gpu->masks_known || limit_cus(a) == 0)
+		return 0;
+	prepare(a, &request);
+	if (wants_whole_engines(a->want))
+		request.engines = 0;
+	most = most_beside_own(a, &request);
+	if (most > 0)
+		return most;
+	request.avail = request.preferred = a->gpu->all;
+	return most_beside_own(a, &request);
+}
+
 static enum outcome admit_quota(struct candidate *a)
 {
 	const struct tenant *tenant = a->admit_context->tenant;
@@ -714,7 +732,9 @@ static enum outcome admit_quota(struct candidate *a)
 		if (asked[i] <= left && (!memory || parts[i].held <= limit || only_gives(a)))
 			continue;
 		a->refusal->by_default = memory && want->default_vram;
-		refusal_set_fits(a->refusal, parts[i].resource, left, 0);
+		refusal_set_fits(a->refusal, parts[i].resource,
+				 parts[i].resource == RESOURCE_CUS ? most_within_quota(a) : left,
+				 0);
 		return refuse_quota(a, tenant_limits[QUOTA_FIRST + i].key, limit, parts[i].held,
 				    (struct shortage){ REASON_QUOTA, parts[i].resource, asked[i],
 						       left, parts[i].total });

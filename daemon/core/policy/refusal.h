@@ -107,7 +107,8 @@ struct refusal {
 	uid_t uid;                   /* the user that holds `held` under the tenant */
 
 	/* Amounts of fit_resource that this check would pass: of CUs the next below and above what
-	 * was asked. With retry: on the GPU as it is now, else on an empty one. */
+	 * was asked. With retry: on the GPU as it is now, else on an empty one. Of CUs that a quota leaves: now, or
+	 * on an empty one if none fit now. */
 	uint64_t fits[2];
 	size_t n_fits;
 	enum resource fit_resource;

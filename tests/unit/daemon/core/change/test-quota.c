@@ -356,3 +356,37 @@ TEST(base_counts_as_fixed_beyond_the_least_one)
 	CHECK(!fixed(&l, ANY, 1) && l.s.result.refusals[0].n_leases == 2);
 	CHECK(l.s.result.refusals[0].leases[0] == 1 && l.s.result.refusals[0].leases[1] == 2);
 }
+
+/* A user with a lease of some CUs asks for the whole GPU: the refusal names the most that is granted. */
+TEST(refusal_for_a_quota_names_the_most_cus_that_are_granted)
+{
+	for (unsigned shape = 0; shape < PLAY_SHAPES; shape++) {
+		struct gpu_info info = play_gpu("0", shape);
+		_cleanup_(scene_done) struct scene s = { .arbiter = arbiter_of(&info, 1) };
+		unsigned cus = s.arbiter->gpus[0].cus, fits;
+		struct tenant *tenant = add_tenant(s.arbiter, "students", ANY, CLASS_BESTEFFORT);
+		unsigned held = grant(&s, ANY, cus / 5)->partitions[0].count;
+
+		for (unsigned most = held; most < cus; most++) {
+			struct lease *lease;
+
+			tenant->max_cus = (struct limit){ LIMIT_COUNT, most };
+			CHECK(!grant(&s, ANY, cus));
+			CHECK(refused(&s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
+			fits = s.result.refusals[0].n_fits ? (unsigned)s.result.refusals[0].fits[0]
+							   : 0;
+			CHECK(fits <= most - held);
+			for (unsigned n = fits + 1; n <= most - held; n++) {
+				lease = grant(&s, ANY, n);
+				CHECK(!lease || lease->partitions[0].count <= fits);
+				if (lease)
+					release(s.arbiter, lease->id);
+			}
+			if (fits == 0)
+				continue;
+			CHECK(lease = grant(&s, ANY, fits));
+			CHECK(lease->partitions[0].count == fits);
+			release(s.arbiter, lease->id);
+		}
+	}
+}
