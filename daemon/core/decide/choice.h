@@ -38,7 +38,7 @@ struct prospect {
 /* What a user holds under a tenant, on all GPUs. */
 struct holding {
 	const struct lease *lease; /* one of its leases; the others have the same user and tenant */
-	unsigned cus, lost;        /* lost: of them, on the GPU that choice_add() looks at */
+	unsigned cus, lost;        /* lost: of them, on the GPU of choice_add() */
 };
 
 struct choice {
