@@ -209,7 +209,7 @@ TEST_WITH(only_comments_may_contain_other_than_ascii, struct diagnostics *diagno
 
 	CHECK(read_text("# f\xc3\xbcr\n[s]\na=1 ; f\xc3\xbcr\n", &seen, diagnostics) == 0);
 	CHECK(read_text("[s]\na=\xc3\xbc\n[\xff]\n", &seen, diagnostics) == -EINVAL);
-	CHECK(diagnostics->n == 2 && says(diagnostics, ":2: 'a'"));
+	CHECK(diagnostics->n == 2 && says(diagnostics, ":2: 'a = \xc3\xbc'"));
 	CHECK(says(diagnostics, ":3: '[?]'"));
 }
 
