@@ -3,6 +3,7 @@
 #
 # check-run.sh SOURCE: tests/run and tests/setup print their help, refuse what they do not know before they install or
 # build anything; and tests/run does not run beside another one, and leaves no meson behind where it is killed.
+# tests/unit/run counts what passes, fails, is skipped and takes too long.
 set -u
 # shellcheck source=tests/rigs/await.sh
 . "$1/tests/rigs/await.sh"
@@ -87,4 +88,35 @@ stays=
 script=$1/tests/setup
 prints 0 'tests/setup demo' --help
 prints 2 'tests/setup demo' bse
+# tests/unit/run: two tests of one program, and three that each have an end of their own.
+mkdir -p "$dir/built/meson-info"
+cat >"$dir/bin/program" <<-'SH'
+	#!/bin/sh
+	case $* in
+	skip) echo 'skipped: no such thing'; exit 77 ;;
+	fail) echo 'it went wrong'; exit 1 ;;
+	slow) exec sleep infinity ;;
+	'one two') ;;
+	*) exit 2 ;;
+	esac
+SH
+chmod +x "$dir/bin/program"
+echo '[]' >"$dir/built/meson-info/intro-targets.json"
+# has NAME[:PRIORITY]…: the folder has these tests.
+has()
+{
+	printf '%s\n' "$@" | jq -nR --arg program "$dir/bin/program" '[inputs | split(":") | {
+		name: .[0], cmd: [$program, .[0]], priority: (.[1] // "0" | tonumber), suite: ["gpuarb:unit"],
+		depends: [], env: {}, workdir: null, timeout: (if .[0] == "slow" then 1 else 600 end) }]' \
+		>"$dir/built/meson-info/intro-tests.json"
+}
+script=$1/tests/unit/run
+has one two skip:1
+prints 0 '2 tests passed, 1 skipped, 0 programs failed' "$dir/built"
+prints 0 'skipped: no such thing' "$dir/built"
+has one two fail:1 slow:1
+prints 1 '2 tests passed, 0 skipped, 2 programs failed' "$dir/built"
+prints 1 'it went wrong' "$dir/built"
+prints 1 'failed (None)' "$dir/built"
+
 exit $failed

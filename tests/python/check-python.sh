@@ -16,7 +16,7 @@ done
 status=0
 MYPYPATH=libgpuarb/python:client/exporter:tests/python:tests/python/stand-ins /usr/bin/python3 -m mypy --strict --no-error-summary \
 	--cache-dir="$cache" --scripts-are-modules libgpuarb/python/gpuarb tests/python/*.py \
-	docs/examples/python/*.py client/calibrate/gpuarb-figures client/rt/gpuarb-rt-measure client/exporter/exporter.py docs/make-hardware || status=1
+	docs/examples/python/*.py client/calibrate/gpuarb-figures client/rt/gpuarb-rt-measure client/exporter/exporter.py docs/make-hardware tests/unit/run || status=1
 /usr/bin/python3 -m flake8 --max-line-length 100 libgpuarb/python tests/python \
-	docs/examples/python client/calibrate/gpuarb-figures client/rt/gpuarb-rt-measure client/exporter docs/make-hardware || status=1
+	docs/examples/python client/calibrate/gpuarb-figures client/rt/gpuarb-rt-measure client/exporter docs/make-hardware tests/unit/run || status=1
 exit $status
