@@ -71,15 +71,21 @@ static bool keeps_unread(const struct flood *flood)
 				  NULL, "s", name) >= 0;
 }
 
+static void give_back(sd_bus *bus, const struct live_lease *lease)
+{
+	CHECK(is_fine(call(release(bus, lease->path))));
+	close(lease->holder);
+}
+
 /* Root and another user reserve and read. */
 static void others_are_served(const struct flood *flood)
 {
 	struct live_lease lease = reserve(flood->other, 1);
 
 	CHECK(lease_says(flood->root, lease.path, "State", "granted"));
-	CHECK(is_fine(call(release(flood->other, lease.path))));
-	close(lease.holder);
-	close(reserve(flood->root, 1).holder);
+	give_back(flood->other, &lease);
+	lease = reserve(flood->root, 1);
+	give_back(flood->root, &lease);
 }
 
 TEST(connection_that_reads_no_large_answer_stops_no_other_user)
@@ -97,13 +103,13 @@ TEST(connection_that_reads_no_large_answer_stops_no_other_user)
 TEST(connection_that_reads_no_answer_in_parts_stops_no_other_user)
 {
 	_cleanup_(depart) struct flood flood;
-	int last;
+	struct live_lease last;
 
 	arrive(&flood, "[daemon]\noversubscribe = besteffort\nmax-unread-per-user = 128K\n");
-	last = reserve(flood.root, 1).holder; /* the others share all other CUs */
+	last = reserve(flood.root, 1); /* the others share all other CUs */
 	for (unsigned i = 0; i < 100; i++)
 		granted(call(ask_shared(flood.root)));
-	close(last);
+	give_back(flood.root, &last);
 	for (unsigned i = 0; i < 100; i++)
 		send_unread(ask_all(flood.attacker));
 	CHECK(sd_bus_flush(flood.attacker) >= 0);
