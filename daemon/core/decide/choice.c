@@ -29,6 +29,7 @@ static struct holding *holding_of(const struct choice *choice, const struct leas
 	return bsearch(&key, choice->holdings, choice->n_holdings, sizeof(key), by_account);
 }
 
+/* Sums up the masks that the leases of each user of a tenant have now. */
 static int find_holdings(struct choice *choice)
 {
 	const struct arbiter *arbiter = choice->context->arbiter;
@@ -138,7 +139,8 @@ static uint64_t level_of(const struct grower *grower, unsigned asked)
 	return ((uint64_t)grower->share << SHARE_LEVEL_BITS) / grower->weight;
 }
 
-/* Does a user lose CUs that would then have less than the user of the request, with what that gains? */
+/* Would another user lose CUs, and then have less for each unit of weight than the user of the request, with the CUs
+ * that the request gains? */
 static bool robs(const struct choice *choice, size_t n, bool exclusive, unsigned gain)
 {
 	struct holding *own = holding_of(choice, &choice->user);
@@ -268,7 +270,8 @@ static uint64_t rank_of(const struct choice *choice, size_t g)
 			neighbours(arbiter, gpu));
 }
 
-/* What decides before everything else. */
+/* The GPUs with the highest value come first, whatever their level and rank: those that grant most, and of these those
+ * where no user with less loses CUs. */
 static unsigned duty_of(const struct choice *choice, size_t g)
 {
 	const struct prospect *prospect = &choice->prospects[g];

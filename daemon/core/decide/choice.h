@@ -6,9 +6,9 @@
  * the request has after borrowing, and what others lose. CUs are divided as in share.h, as if masks had
  * no shape.
  *
- * Users share the machine as they share a GPU: where policy divides CUs by user, a GPU comes last where
- * one loses CUs that would then have less on all GPUs, for each unit of weight, than the user of the
- * request.
+ * Users share the machine as they share a GPU. Where policy divides CUs by user, a GPU comes last if a
+ * user would lose CUs there, and then have less on all GPUs, for each unit of weight, than the user of
+ * the request.
  *
  * The level of a GPU is that of its worst-off adaptable lease, the request included: CUs for each unit of
  * weight. Nobody loses on the other GPUs, so the GPU with the highest level is also the best one for the
