@@ -8,13 +8,13 @@
 patience=$(awk -v factor="${GPUARB_PATIENCE:-1}" '/^#define AWAIT_LIMIT_SEC / { print int($3 * factor + 1) }' \
 	"${BASH_SOURCE[0]%/*}/await.h")
 
-# await_begin VARIABLE: has the end of a wait that begins now; await_left END: whether it is not passed. The clock
-# of the kernel: the time of day can jump.
+# await_begin VARIABLE: has the end of a wait that begins now, in whole seconds and not before the limit;
+# await_left END: whether it is not passed. The clock of the kernel: the time of day can jump.
 await_begin()
 {
 	local now
 	read -r now _ </proc/uptime
-	printf -v "$1" '%d' $((${now%.*} + patience))
+	printf -v "$1" '%d' $((${now%.*} + patience + 1))
 }
 await_left()
 {
@@ -35,30 +35,33 @@ await_fail()
 # await_line DESCRIPTOR PATTERN: until a line matches the pattern of bash; it is in $line. False at the end.
 await_line()
 {
-	local end
+	local end code
 
 	await_begin end
-	while read -r -t "$patience" line <&"$1"; do
+	while read -r -t "$patience" line <&"$1" || { code=$?; false; }; do
 		# shellcheck disable=SC2053 # a pattern
 		[[ $line != $2 ]] || return 0
-		await_left "$end" || break
+		await_left "$end" || await_fail "no line '$2' in $patience s"
 	done
-	await_left "$end" || await_fail "no line '$2' in $patience s"
+	[ "$code" -le 128 ] || await_fail "no line '$2' in $patience s" # read: above 128 when its time is over
 	return 1
 }
 
 # await_text DESCRIPTOR TEXT: until the text has come, which need not end a line; all is in $text.
 await_text()
 {
-	local end c
+	local end code c
 
 	await_begin end
 	while [[ $text != *"$2"* ]]; do
-		IFS= read -r -t "$patience" -n 1 -d '' c <&"$1" || break
+		await_left "$end" || await_fail "no '$2' in $patience s, but '$text'"
+		IFS= read -r -t "$patience" -n 1 -d '' c <&"$1" || {
+			code=$?
+			[ "$code" -le 128 ] || await_fail "no '$2' in $patience s, but '$text'"
+			return 1
+		}
 		text+=$c
 	done
-	await_left "$end" || await_fail "no '$2' in $patience s, but '$text'"
-	[[ $text == *"$2"* ]]
 }
 
 # await_so SENTENCE COMMAND…: until the command succeeds, for a condition that no event announces.
