@@ -41,6 +41,7 @@ static const struct kind kinds[] = {
 	{ .name = "weighted", .text = "weights 1 and 3", .weights = true },
 	{ .name = "users", .text = "leases of three users", .users = true },
 	{ .name = "claims", .text = "equal, beside fixed and lending leases", .claims = true },
+	{ .name = "bounds", .text = "leasts and mosts", .bounds = true },
 	{ .name = "mixed",
 	  .text = "leasts, mosts, weights, users and claims",
 	  .bounds = true,

@@ -111,8 +111,8 @@ static void extend_all(struct division *d)
 struct plan {
 	struct division *division;
 	const struct cuset *spare;
-	struct cuset own, pool; /* CUs that nobody lends; all */
-	bool may_rebase;
+	struct cuset own, pool, idle; /* CUs that nobody lends; all; those that no grower has */
+	bool may_rebase, may_gain;    /* bases on idle CUs, too */
 	enum column_match match;
 	struct columns columns;
 	struct layout layout;
@@ -148,9 +148,11 @@ static void find_spare(const struct division *d, struct cuset *ret)
 	cuset_keep_engines(ret, UINT32_C(1) << best);
 }
 
-/* Where the base of a lease may be: within the CUs that it has now. */
+/* Where the base of a lease may be: within the CUs that it has now, and on idle ones. */
 static void find_base_room(const struct plan *plan, const struct grower *grower, struct cuset *ret)
 {
+	struct cuset within = grower->begins ? plan->pool : grower->has;
+
 	*ret = grower->p->adaptation->base;
 	if (!plan->may_rebase || grower->anchored)
 		return;
@@ -159,10 +161,24 @@ static void find_base_room(const struct plan *plan, const struct grower *grower,
 	cuset_remove(ret, plan->spare);
 	cuset_remove(ret, &plan->division->kept);
 	cuset_add(ret, &grower->p->adaptation->base);
-	cuset_keep(ret, grower->begins ? &plan->pool : &grower->has);
+	if (plan->may_gain && grower->grows)
+		cuset_add(&within, &plan->idle);
+	cuset_keep(ret, &within);
 }
 
-/* Finds a base within the target. false: there is no room. */
+/* May its base be on CUs that it gets? It keeps the CUs of the present one until then. */
+static bool may_gain_base(const struct plan *plan, const struct grower *grower)
+{
+	if (!grower->grows || cuset_count(&grower->target) <= grower->p->count)
+		return false;
+	for (size_t i = 0; i < plan->layout.n; i++)
+		if (plan->growers[i] != grower &&
+		    cuset_overlap(&plan->growers[i]->target, &grower->p->adaptation->base))
+			return false;
+	return true;
+}
+
+/* Finds a base within the target, on CUs that the lease has if there is room. false: there is none. */
 static bool find_base(const struct plan *plan, struct grower *grower)
 {
 	const struct gpu *gpu = plan->division->gpu;
@@ -181,6 +197,10 @@ static bool find_base(const struct plan *plan, struct grower *grower)
 	find_base_room(plan, grower, &request.avail);
 	cuset_keep(&request.avail, &grower->target);
 	request.preferred = request.avail;
+	if (!grower->begins)
+		cuset_keep(&request.preferred, &grower->has);
+	if (!may_gain_base(plan, grower))
+		request.avail = request.preferred;
 	if (place(&gpu->info.geometry, &request, &placement, &miss) < 0 ||
 	    placement.effective != placement.count)
 		return false;
@@ -217,6 +237,9 @@ static void find_room(struct plan *plan)
 		plan->growers[n++] = grower;
 	}
 	plan->layout.n = n;
+	plan->idle = plan->pool;
+	for (size_t i = 0; i < n; i++)
+		cuset_remove(&plan->idle, &plan->growers[i]->has);
 	plan->own = plan->pool;
 	cuset_remove(&plan->own, &lent);
 	cuset_remove(&plan->own, plan->spare);
@@ -259,12 +282,10 @@ static bool set_terms(struct plan *plan)
 static void pick(struct plan *plan)
 {
 	enum { BASE, OWN, MASK, BEFORE, ANY, TIERS };
-	struct cuset left = plan->pool, idle = plan->pool;
+	struct cuset left = plan->pool, idle = plan->idle;
 
-	for (size_t i = 0; i < plan->layout.n; i++) {
-		cuset_remove(&idle, &plan->growers[i]->has);
+	for (size_t i = 0; i < plan->layout.n; i++)
 		plan->growers[i]->target = (struct cuset){ 0 };
-	}
 	cuset_remove(&idle, &plan->division->gpu->taken);
 	for (unsigned tier = BASE; tier < TIERS; tier++)
 		for (size_t i = 0; i < plan->layout.n; i++) {
@@ -328,7 +349,7 @@ static bool fills_floor(const struct division *d, const struct lease *lease)
 }
 
 static int divide_anew(struct division *division, const struct cuset *spare,
-		       enum column_match match)
+		       enum column_match match, bool may_gain)
 {
 	size_t n = division->n;
 	_cleanup_(freep) struct layout_term *terms = calloc(n + 1, sizeof(*terms));
@@ -340,7 +361,8 @@ static int divide_anew(struct division *division, const struct cuset *spare,
 			     .layout.terms = terms,
 			     .growers = growers,
 			     .held = held,
-			     .may_rebase = true };
+			     .may_rebase = true,
+			     .may_gain = may_gain };
 
 	if (!terms || !growers || !held)
 		return -ENOMEM;
@@ -382,9 +404,9 @@ static void keep(struct division *d)
 }
 
 static int try_anew(struct division *d, const struct cuset *spare, enum column_match match,
-		    unsigned *best, unsigned *levels)
+		    bool may_gain, unsigned *best, unsigned *levels)
 {
-	int r = divide_anew(d, spare, match);
+	int r = divide_anew(d, spare, match, may_gain);
 
 	find_levels(d, levels);
 	if (r > 0 && layout_is_clearly_better(levels, best, d->n)) {
@@ -394,8 +416,8 @@ static int try_anew(struct division *d, const struct cuset *spare, enum column_m
 	return r < 0 ? r : 0;
 }
 
-/* Lays out all leases with bases outside of the spare engine, and then anywhere; with columns that match the leases, too,
- * where the worst-off one is clearly below its share. */
+/* Lays out all leases with bases outside of the spare engine, and then anywhere; where the worst-off one is clearly
+ * below its share, with columns that match the leases, too, and with bases that move to idle CUs. */
 static int choose(struct division *d, unsigned *best, unsigned *levels)
 {
 	const unsigned enough = LAYOUT_WHOLE - LAYOUT_WHOLE / LAYOUT_CLEARLY;
@@ -409,12 +431,14 @@ static int choose(struct division *d, unsigned *best, unsigned *levels)
 	keep(d);
 	find_spare(d, &spare);
 	if (!cuset_empty(&spare))
-		r = try_anew(d, &spare, first, best, levels);
+		r = try_anew(d, &spare, first, false, best, levels);
 	if (r == 0 && (cuset_empty(&spare) || best[0] < enough))
-		r = try_anew(d, &none, first, best, levels);
+		r = try_anew(d, &none, first, false, best, levels);
 	for (enum column_match i = MATCH_HELD; several && i < MATCHES && r == 0 && best[0] < enough;
 	     i++)
-		r = try_anew(d, &none, i, best, levels);
+		r = try_anew(d, &none, i, false, best, levels);
+	if (r == 0 && best[0] < enough)
+		r = try_anew(d, &none, first, true, best, levels);
 	for (size_t i = 0; i < d->n; i++) {
 		d->growers[i].target = d->growers[i].best;
 		d->growers[i].rebase = d->growers[i].best_rebase;
@@ -440,6 +464,7 @@ static void find_growers(struct division *d, struct lease *proposal, bool settle
 		const struct partition *p = grower->p;
 		bool begins = grower->lease == proposal || grower->lease->lend.never_granted;
 
+		grower->grows = !begins;
 		/* Without room in the quota, its base stays on CUs that other leases of its user return. */
 		grower->begins = begins && grower->quota >= grower->base;
 		grower->keeps = settled && !lease_is_settled(grower->lease, p);

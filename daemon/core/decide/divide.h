@@ -7,7 +7,8 @@
  * lease loses CUs, and what is free is given away. So masks come to rest.
  *
  * A lease has its base in its target, and in the mask that it has now: its base moves there at once, and
- * it shrinks and grows around it.
+ * it shrinks and grows around it. Where that leaves it too small, its base may be partly on idle CUs: it moves
+ * together with the growth, and until then no other lease is promised the CUs of the base that it has.
  */
 
 #include "core/decide/share.h"

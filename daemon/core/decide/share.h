@@ -22,9 +22,10 @@ struct grower {
 	/* divide.c */
 	struct cuset has;    /* its mask; of a lease that was not granted yet: its base */
 	struct cuset target; /* the mask that it is to get; contains its base */
-	struct cuset rebase; /* its base is to move here, within its present CUs; empty: it stays */
+	struct cuset rebase; /* within the target: its base is to move here; empty: it stays */
 	struct cuset best, best_rebase;
 	bool begins;   /* it was not granted yet: its base may be anywhere in its target */
+	bool grows;    /* it was granted: its base may move with its growth */
 	bool keeps;    /* its mask: it has not acknowledged everything */
 	bool anchored; /* its base does not move */
 	bool fixed;    /* its mask stays as it is */

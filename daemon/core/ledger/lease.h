@@ -46,6 +46,8 @@ struct adaptation {
 	struct cuset moved_from; /* base before its last move; empty: none */
 	struct cuset promised;   /* the mask that it gets when other adaptable leases have returned
 				* CUs for it, as it began below its share; empty: none. Not saved */
+	struct cuset promised_base; /* its base then, partly on CUs that it gets; empty: the base
+				     * stays. Not saved */
 	struct cuset yields; /* CUs that it returns because other leases of its user are to get as
 				* many and their quota leaves no more. Not saved */
 };

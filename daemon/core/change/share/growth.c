@@ -11,19 +11,45 @@
 
 #include "core/change/arbiter.h"
 
+#include "core/decide/admit.h"
 #include "core/decide/borrow.h"
 #include "core/decide/divide.h"
+#include "core/decide/floor.h"
 #include "core/mask/place.h"
 
+/* Ends a promise whose base other leases claim by now, lending ones too, or a floor keeps. */
+static bool review_promised_base(struct arbiter *arbiter, const struct lease *lease,
+				 struct partition *p)
+{
+	struct adaptation *adaptation = p->adaptation;
+	struct floor floor = { 0 };
+	struct cuset avail;
+
+	if (cuset_empty(&adaptation->promised_base))
+		return true;
+	if (floor_configured(arbiter->settings) &&
+	    floor_find(arbiter, p->gpu, NULL, NULL, &floor) < 0)
+		return false;
+	admit_available(&arbiter->gpus[p->gpu], lease->class, p->isolation, false, &avail);
+	cuset_remove(&avail, &floor.now.cus);
+	cuset_add(&avail, &adaptation->base);
+	if (cuset_within(&adaptation->promised_base, &avail))
+		return true;
+	adaptation->promised = (struct cuset){ 0 };
+	ledger_grow(arbiter, UINT64_C(1) << p->gpu);
+	return false;
+}
+
 /* The next version of a lease that gets a promised mask on the GPU. */
-static int keep_promise(const struct arbiter *arbiter, unsigned index, uint64_t now_usec,
+static int keep_promise(struct arbiter *arbiter, unsigned index, uint64_t now_usec,
 			struct lease **ret)
 {
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i], *next;
 		struct partition *p = lease_partition_on(lease, index);
 
-		if (!p || lease->lend.rests_usec > now_usec || !borrow_may_join(arbiter, lease, p))
+		if (!p || lease->lend.rests_usec > now_usec ||
+		    !borrow_may_join(arbiter, lease, p) || !review_promised_base(arbiter, lease, p))
 			continue;
 		if (lease_next_version(lease, lease->n_partitions, &next) < 0)
 			return 0;
@@ -33,6 +59,9 @@ static int keep_promise(const struct arbiter *arbiter, unsigned index, uint64_t 
 		partition_set_mask(p, &arbiter->gpus[index].info.geometry,
 				   &p->adaptation->promised);
 		p->adaptation->promised = (struct cuset){ 0 };
+		if (!cuset_empty(&p->adaptation->promised_base))
+			p->adaptation->base = p->adaptation->promised_base;
+		p->adaptation->promised_base = (struct cuset){ 0 };
 		if (cuset_within(&p->adaptation->before, &p->cus))
 			p->adaptation->before = (struct cuset){ 0 };
 		*ret = next;
@@ -43,11 +72,19 @@ static int keep_promise(const struct arbiter *arbiter, unsigned index, uint64_t 
 
 /* ---- targets ------------------------------------------------------------------------------ */
 
-/* The base moves within the mask of the lease, so no other lease can have claimed the CUs. */
+/* Within the mask of the lease, where no other lease can have claimed the CUs, the base moves at once; else with its
+ * growth. */
 static void set_base(struct arbiter *arbiter, struct grower *grower)
 {
 	struct gpu *gpu = &arbiter->gpus[grower->p->gpu];
 
+	grower->p->adaptation->promised_base = (struct cuset){ 0 };
+	if (cuset_empty(&grower->rebase))
+		return;
+	if (!grower->begins && !cuset_within(&grower->rebase, &grower->has)) {
+		grower->p->adaptation->promised_base = grower->rebase;
+		return;
+	}
 	gpu_discharge(gpu, grower->p, grower->lease->class);
 	grower->p->adaptation->base = grower->rebase;
 	gpu_charge(gpu, grower->p, grower->lease->class);
@@ -115,8 +152,7 @@ static void divide_gpu(struct arbiter *arbiter, unsigned index, const struct lea
 		struct adaptation *adaptation = grower->p->adaptation;
 		bool within = cuset_within(&grower->target, &grower->p->cus);
 
-		if (!cuset_empty(&grower->rebase))
-			set_base(arbiter, grower);
+		set_base(arbiter, grower);
 		set_mask(arbiter, grower, joins);
 		if (lease_is_active(grower->lease) && has_to_yield(&division, grower))
 			yield(&division, grower);

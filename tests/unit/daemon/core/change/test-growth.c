@@ -527,6 +527,72 @@ TEST_WITH(a_lease_grows_into_what_a_grant_leaves_of_its_promise, struct lending 
 	CHECK(cus_of(a) == 45);
 }
 
+/* ---- a base that has no room in what the lease has ------------------------------------------ */
+
+/* The lease has its base, one engine, and no more; then 9 CUs of each other engine are free. */
+static struct lease *crowded(struct lending *l)
+{
+	struct lease *lease = borrow(l, 15, 60), *fixed = reserve_as(l, LAB, "cus=45");
+
+	balance(l);
+	CHECK(cus_of(lease) == 15);
+	release(l->s.arbiter, fixed->id);
+	settle(l);
+	CHECK(cus_of(reserve_as(l, LAB, "cus=18")) == 18);
+	return lease;
+}
+
+static const struct adaptation *adaptation_of(const struct lease *lease)
+{
+	return lease->partitions[0].adaptation;
+}
+
+/* Until the lease is promised a base on idle CUs, which it gets when it may change again. */
+static void await_promised_base(struct lending *l, struct lease *lease)
+{
+	lease->lend.rests_usec = l->now + 60 * SECOND_USEC;
+	for (int i = 0; i < 10 && cuset_empty(&adaptation_of(lease)->promised_base); i++)
+		pass(l, SECOND_USEC);
+	CHECK(!cuset_empty(&adaptation_of(lease)->promised_base) && cus_of(lease) == 15);
+}
+
+TEST_WITH(base_moves_to_idle_cus_with_the_growth, struct lending *l)
+{
+	struct lease *lease = crowded(l);
+
+	balance(l);
+	CHECK(cus_of(lease) == 36 && is_stable(l));
+	CHECK(cuset_count(&adaptation_of(lease)->base) == 15);
+	CHECK(cuset_within(&adaptation_of(lease)->base, &lease->partitions[0].cus));
+	CHECK(reserve_as(l, LAB, "cus=18")); /* and only that is charged */
+}
+
+TEST_WITH(base_does_not_move_to_cus_that_a_lending_lease_has_got, struct lending *l)
+{
+	struct lease *lease = crowded(l), *lending;
+
+	await_promised_base(l, lease);
+	lending = keep_inactive(l, 27);
+	CHECK(lending &&
+	      cuset_overlap(&adaptation_of(lease)->promised_base, &lending->partitions[0].cus));
+	pass(l, 60 * SECOND_USEC);
+	balance(l);
+	CHECK(!cuset_overlap(&adaptation_of(lease)->base, &lending->partitions[0].cus) &&
+	      is_stable(l));
+}
+
+TEST_WITH(base_does_not_move_to_cus_that_a_floor_keeps_by_now, struct lending *l)
+{
+	struct lease *lease = crowded(l);
+
+	await_promised_base(l, lease);
+	add_tenant(l->s.arbiter, "floor", OTHER, CLASS_GUARANTEED)->reserved_cus =
+		(struct limit){ LIMIT_COUNT, 27 };
+	pass(l, 60 * SECOND_USEC);
+	balance(l);
+	CHECK(is_stable(l) && reserve_as(l, OTHER, "cus=27"));
+}
+
 /* ---- the drawing of gpuarb(7) ------------------------------------------------------------ */
 
 /* Has it so many CUs in the engines 0 and 2, and in 1 and 3? */
