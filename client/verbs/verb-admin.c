@@ -26,9 +26,8 @@ static int check_gpu(const struct settings *settings, const struct gpu_info *inf
 		const struct tenant *tenant = &settings->tenants[i];
 
 		found[i] |= tenant->reserved_gpu && strcmp(tenant->reserved_gpu, info->name) == 0;
-		if (tenant_check_shares(tenant, info, why) < 0)
-			diagnostics_add(diagnostics, false, "%s", why);
 	}
+	settings_check_shares(settings, info, diagnostics);
 	if (settings_check_floors(settings, info, why) >= 0)
 		return 0;
 	diagnostics_add(diagnostics, true, "%s", why);

@@ -80,16 +80,6 @@ static void compare_with_start(const struct daemon *daemon, struct settings *set
 		diagnostics_add(diagnostics, false, RESTART_TEXT, "simulate");
 }
 
-static void check_shares(const struct settings *settings, const struct gpu *gpu,
-			 struct diagnostics *diagnostics)
-{
-	char why[FLOOR_TEXT];
-
-	for (size_t i = 0; i < settings->n_tenants; i++)
-		if (!gpu->absent && tenant_check_shares(&settings->tenants[i], &gpu->info, why) < 0)
-			diagnostics_add(diagnostics, false, "%s", why);
-}
-
 void reload_check_floors(const struct daemon *daemon, struct diagnostics *diagnostics)
 {
 	const struct arbiter *arbiter = daemon->arbiter;
@@ -102,7 +92,8 @@ void reload_check_floors(const struct daemon *daemon, struct diagnostics *diagno
 			diagnostics_add(diagnostics, false, "%s: not all of it can be kept free",
 					why);
 	for (size_t i = 0; i < arbiter->n_gpus; i++)
-		check_shares(settings, &arbiter->gpus[i], diagnostics);
+		if (!arbiter->gpus[i].absent)
+			settings_check_shares(settings, &arbiter->gpus[i].info, diagnostics);
 	for (size_t i = 0; i < settings->n_tenants; i++) {
 		const char *rest = settings->tenants[i].only_gpus;
 		char name[GPU_NAME_MAX];

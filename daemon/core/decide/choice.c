@@ -190,6 +190,7 @@ int choice_add(struct choice *choice, const struct want *want, const struct part
 {
 	struct prospect *ret = &choice->prospects[p->gpu];
 	const struct arbiter *there = ledger_on(&choice->view, p->gpu);
+	const struct settings *settings = there->settings;
 	bool adaptable = choice->context->adaptable;
 	struct cuset claims, pool, needed = { 0 };
 	struct grower *self;
@@ -215,7 +216,7 @@ int choice_add(struct choice *choice, const struct want *want, const struct part
 		ret->worth = 0;
 	ret->changes = cuset_overlap(&p->cus, &choice->context->arbiter->gpus[p->gpu].shared);
 	add_neighbours(choice, n, &needed, p->exclusive, ret);
-	ret->robs = !choice->context->arbiter->settings->share_by_lease &&
+	ret->robs = settings->gpu_order == GPU_ORDER_BALANCE && !settings->share_by_lease &&
 		    robs(choice, n, p->exclusive, ret->cus);
 	return 0;
 }
@@ -274,11 +275,7 @@ static uint64_t rank_of(const struct choice *choice, size_t g)
  * where no user with less loses CUs. */
 static unsigned duty_of(const struct choice *choice, size_t g)
 {
-	const struct prospect *prospect = &choice->prospects[g];
-	bool robs = prospect->robs &&
-		    choice->context->arbiter->settings->gpu_order == GPU_ORDER_BALANCE;
-
-	return 2 * prospect->worth + !robs;
+	return 2 * choice->prospects[g].worth + !choice->prospects[g].robs;
 }
 
 /* What decides before the rank, where a difference of less than an eighth is none. */

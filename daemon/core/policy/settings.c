@@ -409,8 +409,8 @@ int settings_check_floors(const struct settings *settings, const struct gpu_info
 	return 0;
 }
 
-int tenant_check_shares(const struct tenant *tenant, const struct gpu_info *gpu,
-			char buf[static FLOOR_TEXT])
+static void check_shares(const struct tenant *tenant, const struct gpu_info *gpu,
+			 struct diagnostics *diagnostics)
 {
 	const uint64_t cus = geometry_cus(&gpu->geometry), engines = gpu->geometry.engines;
 	const struct {
@@ -423,12 +423,12 @@ int tenant_check_shares(const struct tenant *tenant, const struct gpu_info *gpu,
 		{ "reserved-cus", &tenant->reserved_cus, cus },
 	};
 
-	for (size_t i = 0; tenant_allows_gpu(tenant, gpu->name) && i < ARRAY_SIZE(shares); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(shares); i++) {
 		const struct limit *share = shares[i].share;
 
 		if (share->kind == LIMIT_PERCENT && limit_of(share, shares[i].whole) == 0)
-			return refuse(
-				buf, FLOOR_TEXT, -ERANGE,
+			diagnostics_add(
+				diagnostics, false,
 				"tenant %s: %s = %llu%% counts as 0 on %s, which has %llu: use %llu%% "
 				"or more",
 				tenant->name, shares[i].key, (unsigned long long)share->value,
@@ -436,7 +436,14 @@ int tenant_check_shares(const struct tenant *tenant, const struct gpu_info *gpu,
 				(unsigned long long)shares[i].whole,
 				(unsigned long long)((99 + shares[i].whole) / shares[i].whole));
 	}
-	return 0;
+}
+
+void settings_check_shares(const struct settings *settings, const struct gpu_info *gpu,
+			   struct diagnostics *diagnostics)
+{
+	for (size_t i = 0; i < settings->n_tenants; i++)
+		if (tenant_allows_gpu(&settings->tenants[i], gpu->name))
+			check_shares(&settings->tenants[i], gpu, diagnostics);
 }
 
 bool tenant_bounds_parts(const struct tenant *tenant)

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "util/base.h"
+#include "util/diagnostics.h"
 #include "core/mask/gpu-info.h"
 #include "core/policy/class.h"
 #include "core/policy/result.h"
@@ -288,9 +289,9 @@ bool tenant_floor_is_on(const struct tenant *tenant, const char *gpu);
 int settings_check_floors(const struct settings *settings, const struct gpu_info *gpu,
 			  char buf[static FLOOR_TEXT]);
 
-/* -ERANGE, with the key in buf, if a share of the tenant is less than one CU or engine of a GPU that it may use. */
-int tenant_check_shares(const struct tenant *tenant, const struct gpu_info *gpu,
-			char buf[static FLOOR_TEXT]);
+/* Warns of shares that are less than one CU or engine of a GPU which their tenant may use. */
+void settings_check_shares(const struct settings *settings, const struct gpu_info *gpu,
+			   struct diagnostics *diagnostics);
 
 /* Whether it limits what a user holds of one GPU. */
 bool tenant_bounds_parts(const struct tenant *tenant);
