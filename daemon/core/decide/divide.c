@@ -148,6 +148,14 @@ static void find_spare(const struct division *d, struct cuset *ret)
 	cuset_keep_engines(ret, UINT32_C(1) << best);
 }
 
+/* Does a quota count the engines of its base? Then this stays within them. */
+static bool counts_engines(const struct division *d, const struct lease *lease)
+{
+	const struct tenant *tenant = tenant_named(d->arbiter->settings, lease->tenant);
+
+	return tenant && tenant->max_engines.kind != LIMIT_NONE;
+}
+
 /* Where the base of a lease may be: within the CUs that it has now, and on idle ones. */
 static void find_base_room(const struct plan *plan, const struct grower *grower, struct cuset *ret)
 {
@@ -160,6 +168,8 @@ static void find_base_room(const struct plan *plan, const struct grower *grower,
 			ret);
 	cuset_remove(ret, plan->spare);
 	cuset_remove(ret, &plan->division->kept);
+	if (counts_engines(plan->division, grower->lease))
+		cuset_keep_engines(ret, cuset_engines(&grower->p->adaptation->base));
 	cuset_add(ret, &grower->p->adaptation->base);
 	if (plan->may_gain && grower->grows)
 		cuset_add(&within, &plan->idle);

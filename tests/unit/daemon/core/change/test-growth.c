@@ -593,6 +593,19 @@ TEST_WITH(base_does_not_move_to_cus_that_a_floor_keeps_by_now, struct lending *l
 	CHECK(is_stable(l) && reserve_as(l, OTHER, "cus=27"));
 }
 
+/* max-shader-engines counts the engines of bases. */
+TEST_WITH(base_does_not_move_to_more_engines_than_the_user_may_have, struct lending *l)
+{
+	struct lease *lease;
+
+	add_tenant(l->s.arbiter, "engines", ANY, CLASS_BESTEFFORT)->max_engines =
+		(struct limit){ LIMIT_COUNT, 2 };
+	lease = crowded(l);
+	balance(l);
+	CHECK(__builtin_popcount(cuset_engines(&adaptation_of(lease)->base)) <= 2);
+	CHECK(is_stable(l) && reserve_as(l, ANY, "cus=1"));
+}
+
 /* ---- the drawing of gpuarb(7) ------------------------------------------------------------ */
 
 /* Has it so many CUs in the engines 0 and 2, and in 1 and 3? */
