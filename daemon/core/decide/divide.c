@@ -236,6 +236,7 @@ static void find_room(struct plan *plan)
 		struct grower *grower = &d->growers[i];
 
 		grower->target = grower->has;
+		grower->rebase = (struct cuset){ 0 };
 		cuset_remove(&lent, &grower->p->adaptation->base);
 		if (grower->fixed) {
 			cuset_remove(&plan->pool, &grower->has);

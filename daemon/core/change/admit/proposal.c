@@ -7,13 +7,13 @@
 #include "core/decide/floor.h"
 
 /* Does the next version claim more CUs, CUs that the present one does not occupy, or more of a
- * budget? The base of an adaptable lease may move within its CUs. */
+ * budget? The base of an adaptable lease may move. */
 static bool takes_more(const struct partition *next, const struct partition *now)
 {
 	const struct cuset *claim = partition_claim(next);
 
 	return cuset_count(claim) > cuset_count(partition_claim(now)) ||
-	       !cuset_within(claim, &now->occupied) ||
+	       (!next->adaptation && !cuset_within(claim, &now->occupied)) ||
 	       !budget_within(&next->charged, &now->charged);
 }
 
