@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Requests, leases and refusals of the package, with gpuarbd and a simulated Radeon VII."""
 
+import copy
 import errno
 import gc
 import importlib.util
@@ -33,8 +34,23 @@ class Reserve(rig.MachineTest):
                 self.assertEqual(lease.partition.queues, 4)
                 self.assertEqual([info.id for info in arbiter.snapshot().leases], [lease.id])
             self.assertEqual(arbiter.snapshot().leases, ())
-            with self.assertRaises(gpuarb.InvalidState):
+            with self.assertRaisesRegex(gpuarb.InvalidState, f'lease {lease.id} is closed'):
                 _ = lease.state
+
+    def test_a_closed_lease_is_named_when_the_connection_is_closed_too(self) -> None:
+        with gpuarb.reserve(cus=15) as lease:
+            pass
+        with self.assertRaisesRegex(gpuarb.InvalidState, f'lease {lease.id} is closed'):
+            _ = lease.cus
+
+    def test_a_copy_that_would_be_closed_again_cannot_be_made(self) -> None:
+        with gpuarb.Arbiter() as arbiter, arbiter.reserve(cus=15) as lease:
+            copies: List[Callable[[Any], Any]] = [copy.copy, copy.deepcopy, pickle.dumps]
+            for make in copies:
+                for value in arbiter, lease:
+                    with self.subTest(make), self.assertRaisesRegex(TypeError, 'copied'):
+                        make(value)
+            self.assertEqual(lease.state, 'granted')
 
     def test_a_lease_outlives_the_connection(self) -> None:
         with gpuarb.reserve(cus=15) as lease:
@@ -93,7 +109,10 @@ class Reserve(rig.MachineTest):
                                 ({'cus': '25%', 'cus_min': 2.5}, 'cus_min'),
                                 ({'cus': None}, 'cus'),
                                 ({'cus': 1, 'name': 5}, 'name'),
+                                ({'cus': 1, 'name': '\ud800'}, 'name'),
                                 ({'cus': 1, 'gpu': 'a\0b'}, 'gpu'),
+                                ({'cus': 1, 'exact': 'no'}, "exact='no'"),
+                                ({'cus': 1, 'adaptable': 'no'}, "adaptable='no'"),
                                 ({'cus': 1, 'wait': '1'}, 'wait'),
                                 ({'cus': 1, 'priority': 16}, 'priority'),
                                 ({'cus': 1, 'priority': 2**32 - 1}, 'priority'),
@@ -103,8 +122,28 @@ class Reserve(rig.MachineTest):
                 gpuarb.reserve(**arguments)
         with self.assertRaisesRegex(ValueError, 'queues'):
             gpuarb.request(gpuarb.Want(cus=1), queues=3)
-        with self.assertRaises(gpuarb.NoSuchGpu):
-            gpuarb.reserve(cus=1, gpu='0000:99:00.0')
+        gpus: Any
+        for gpus in '0000:99:00.0', 1.5:
+            with self.subTest(gpus), self.assertRaisesRegex(gpuarb.NoSuchGpu, str(gpus)):
+                gpuarb.reserve(cus=1, gpu=gpus)
+
+    def test_a_number_is_not_taken_modulo_the_size_of_its_type(self) -> None:
+        number: Any
+        with gpuarb.Arbiter() as arbiter, arbiter.reserve(cus=15) as lease:
+            calls: List[Callable[..., None]] = [arbiter.release, arbiter.activate,
+                                                arbiter.deactivate, arbiter.resize]
+            for number in 2**64 + lease.id, -1, str(lease.id), None:
+                for call in calls:
+                    with self.subTest((call, number)), \
+                            self.assertRaisesRegex(gpuarb.InvalidRequest, 'lease='):
+                        call(number)
+            number = 'x'
+            for words in [2**32 + 1], [-1], [number]:
+                with self.subTest(words), self.assertRaisesRegex(gpuarb.InvalidRequest, 'mask='):
+                    lease.mask_queue(0, mask=words)
+            with self.assertRaisesRegex(gpuarb.InvalidRequest, 'not a gpuarb.Want'):
+                lease.resize(number)
+            self.assertEqual(lease.state, 'granted')
 
     def test_a_lease_that_is_not_closed_warns_and_ends(self) -> None:
         with warnings.catch_warnings(record=True) as caught:
@@ -233,6 +272,7 @@ class Reserve(rig.MachineTest):
                 try:
                     arbiter.snapshot()
                 except gpuarb.InvalidState:
+                    self.assertIn(f'Lease {lease.id}: of another process', repr(lease))
                     lease.close()
                     with gpuarb.reserve(cus=15):
                         os._exit(0)

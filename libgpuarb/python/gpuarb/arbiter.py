@@ -8,11 +8,12 @@ from types import TracebackType
 from typing import (Any, Callable, Concatenate, Optional, ParamSpec, Type, TypeVar, Union)
 
 from .counters import Counters, read_counters
-from .handle import Handle
+from .handle import Handle, Single
 from .lease import Lease
 from .library import lib
 from .plan import Plan, make_plan
-from .request import Request, Want, argument, raw_options, raw_wants, request, usec
+from .request import (Request, Want, argument, flag, raw_options, raw_wants, request, usec,
+                      whole)
 from .slots import Slots, read_slots
 from .snapshot import Snapshot, take_snapshot
 
@@ -44,7 +45,7 @@ def _with_request(build: Callable[P, Request]) -> Callable[
     return decorate
 
 
-class Arbiter:
+class Arbiter(Single):
     """A connection to gpuarbd: on the bus at $GPUARB_BUS_ADDRESS, else on the system bus.
 
     Threads can share it; each call waits for the one before. Leases do not depend on it. A child
@@ -79,7 +80,7 @@ class Arbiter:
     def set_interactive(self, interactive: bool) -> None:
         """Whether polkit may ask a person for a password when a call needs an administrator."""
         self._handle.check()
-        lib.gpuarb_set_interactive(self._handle.pointer, interactive)
+        lib.gpuarb_set_interactive(self._handle.pointer, flag('interactive', interactive))
 
     def set_timeout(self, seconds: float) -> None:
         """How long each call waits for the answer of gpuarbd."""
@@ -152,29 +153,31 @@ class Arbiter:
 
     def release(self, lease: int) -> None:
         """Ends a lease of this user, or, for administrators, of any user."""
-        self._handle.call(lib.gpuarb_release, self._handle.pointer, lease)
+        self._handle.call(lib.gpuarb_release, self._handle.pointer, whole('lease', lease))
 
     def activate(self, lease: int) -> None:
         """Reclaims the CUs that an inactive realtime lease has lent. Does not wait for them."""
-        self._handle.call(lib.gpuarb_activate, self._handle.pointer, lease)
+        self._handle.call(lib.gpuarb_activate, self._handle.pointer, whole('lease', lease))
 
     def deactivate(self, lease: int) -> None:
         """Lends the CUs of a realtime lease."""
-        self._handle.call(lib.gpuarb_deactivate, self._handle.pointer, lease)
+        self._handle.call(lib.gpuarb_deactivate, self._handle.pointer, whole('lease', lease))
 
     def resize(self, lease: int, *wants: Want) -> None:
         """Requests other partitions on the same GPUs: one want for each, in their order."""
         array = raw_wants(wants)
-        self._handle.call(lib.gpuarb_resize, self._handle.pointer, lease, array, len(array))
+        self._handle.call(lib.gpuarb_resize, self._handle.pointer, whole('lease', lease), array,
+                          len(array))
 
     def revoke(self, lease: int, grace: float, reason: Optional[str] = None) -> None:
         """Administrators: revokes a lease. Its holder has `grace` seconds to finish its work."""
-        self._handle.call(lib.gpuarb_revoke, self._handle.pointer, lease, usec('grace', grace),
-                          argument('reason', reason))
+        self._handle.call(lib.gpuarb_revoke, self._handle.pointer, whole('lease', lease),
+                          usec('grace', grace), argument('reason', reason))
 
     def drain(self, gpu: Union[str, int], drain: bool = True) -> None:
         """Administrators: stops new grants on a GPU, or allows them again."""
-        self._handle.call(lib.gpuarb_drain, self._handle.pointer, argument('gpu', str(gpu)), drain)
+        self._handle.call(lib.gpuarb_drain, self._handle.pointer, argument('gpu', str(gpu)),
+                          flag('drain', drain))
 
     def reload(self) -> None:
         """Administrators: gpuarbd reads its configuration again."""

@@ -7,13 +7,20 @@ import os
 import threading
 import time
 from ctypes import c_void_p
-from typing import Any, Callable, Iterator, TypeVar
+from typing import Any, Callable, Iterator, NoReturn, TypeVar
 
 from .errors import InvalidState, last_error
 from .library import lib
 from .request import usec
 
 T = TypeVar('T')
+
+
+class Single:
+    """An object that owns something of a library, which a copy would free once more."""
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f'{self!r} cannot be copied or pickled')
 
 
 class Handle:

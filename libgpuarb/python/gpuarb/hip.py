@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, List, Optional, Tuple, Type
 
 from .errors import Error, HipError, NoSuchGpu, NotSupported, RuntimeStarted
+from .handle import Single
 from .partition import Partition
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def _create(hip: Hip, masks: List[Tuple[int, ...]]) -> c_void_p:
     return stream
 
 
-class Stream:
+class Stream(Single):
     """A HIP stream whose hardware queue has the CU mask of a lease. `handle` is the hipStream_t,
     `device` HIP's number for the GPU."""
 

@@ -16,10 +16,10 @@ from typing import (TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, Iterable,
 
 from . import library
 from .errors import Error, InvalidState, NoSuchGpu, TimedOut
-from .handle import Handle
+from .handle import Handle, Single
 from .library import lib, strings_of, text
 from .partition import Partition, partition_of
-from .request import Want, raw_wants
+from .request import Want, raw_wants, whole
 from .snapshot import Gpu, take_snapshot
 from .watch import readable
 
@@ -38,7 +38,7 @@ class Status:
     deadline: Optional[float]  # in seconds of time.CLOCK_BOOTTIME
 
 
-class Lease:
+class Lease(Single):
     """The right to parts of GPUs, which lives as long as its holder, a file descriptor, is open.
 
         with arbiter.reserve(cus=30) as lease:
@@ -129,8 +129,7 @@ class Lease:
     @contextlib.contextmanager
     def _descriptors(self) -> Iterator[Tuple[int, int]]:
         """The holder, and a descriptor that close() makes readable."""
-        with self._handle.locked():
-            self._check()
+        with self._locked():
             holder = self._fd
             closed, close = os.pipe2(os.O_CLOEXEC)
             self._waits.add(close)
@@ -186,14 +185,16 @@ class Lease:
     def queue_ids(self, i: int = 0) -> Tuple[int, ...]:
         """The ids of the compute queues of this process on the GPU of partition i."""
         array = (c_uint32 * 1024)()
-        n = self._call(lib.gpuarb_lease_queue_ids, i, array, len(array))
+        n = self._call(lib.gpuarb_lease_queue_ids, whole('i', i), array, len(array))
         return tuple(array[:n])
 
     def mask_queue(self, queue: int, i: int = 0, mask: Optional[Sequence[int]] = None) -> None:
         """Gives one queue of partition i a mask of its own within the lease; None: that of the
         lease."""
-        words = (c_uint32 * len(mask))(*mask) if mask else None
-        self._call(lib.gpuarb_lease_mask_queue, i, queue, words, len(mask) if mask else 0)
+        words = [whole('mask', word, most=2**32 - 1) for word in mask or ()]
+        self._call(lib.gpuarb_lease_mask_queue, whole('i', i),
+                   whole('queue', queue, most=2**32 - 1),
+                   (c_uint32 * len(words))(*words) if words else None, len(words))
 
     def start_agent(self) -> None:
         """Starts a thread of libgpuarb, without Python, that makes the queues of this process
@@ -256,7 +257,9 @@ class Lease:
         self.close()
 
     def __repr__(self) -> str:
-        return f'<gpuarb.Lease {self._id}: {self.state if self._pointer else "closed"}>'
+        state = ('closed' if not self._pointer else
+                 'of another process' if self._handle.inherited else self.state)
+        return f'<gpuarb.Lease {self._id}: {state}>'
 
     def __del__(self) -> None:
         if getattr(self, '_pointer', None) and not self._handle.inherited:
@@ -296,19 +299,25 @@ class Lease:
     # ---- the state -------------------------------------------------------------------------------
 
     def _check(self) -> c_void_p:
-        self._handle.check()
         if not self._pointer:
             raise InvalidState(errno.EBADFD, f'lease {self._id} is closed')
+        self._handle.check()
         return self._pointer
 
-    def _call(self, function: Callable[..., int], *args: Any) -> int:
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[c_void_p]:
+        """The lease, which no other thread closes or changes meanwhile."""
+        self._check()
         with self._handle.locked():
-            return self._handle.call(function, self._check(), *args)
+            yield self._check()
+
+    def _call(self, function: Callable[..., int], *args: Any) -> int:
+        with self._locked() as pointer:
+            return self._handle.call(function, pointer, *args)
 
     def _read(self, function: Callable[[c_void_p], T]) -> T:
-        """A value of the lease, which no other thread closes or changes meanwhile."""
-        with self._handle.locked():
-            return function(self._check())
+        with self._locked() as pointer:
+            return function(pointer)
 
     @property
     def id(self) -> int:
@@ -343,8 +352,7 @@ class Lease:
     @property
     def partitions(self) -> Tuple[Partition, ...]:
         """What the lease has on each GPU, in the order of the wants; () while it waits."""
-        with self._handle.locked():
-            pointer = self._check()
+        with self._locked() as pointer:
             return tuple(partition_of(lib.gpuarb_lease_partition(pointer, i).contents)
                          for i in range(lib.gpuarb_lease_partitions(pointer)))
 
@@ -361,8 +369,7 @@ class Lease:
     def disturbed_cus(self) -> Tuple[int, ...]:
         """Of each partition: CUs of the lease (realtime: of its shader engines) that queues of
         others cover and no lease grants them. Slow down until they are 0 again."""
-        with self._handle.locked():
-            pointer = self._check()
+        with self._locked() as pointer:
             return tuple(lib.gpuarb_lease_disturbed_cus(pointer, i)
                          for i in range(lib.gpuarb_lease_partitions(pointer)))
 
@@ -398,7 +405,7 @@ class Lease:
         """The variables with which the GPU runtime of a program masks every queue; None: the
         variable has to be unset."""
         array = POINTER(c_char_p)()
-        with self._handle.locked():
+        with self._locked():
             self._call(lib.gpuarb_lease_environment, array)
             try:
                 return _settings(array)
@@ -422,8 +429,8 @@ def _poll(descriptors: Iterable[int], timeout: Optional[float]) -> bool:
     poll = select.poll()
     for fd in descriptors:
         poll.register(fd, select.POLLIN)
-    # poll() takes milliseconds, in an int of C.
-    return bool(poll.poll(None if timeout is None else math.ceil(min(timeout, 1e6) * 1e3)))
+    # poll() takes milliseconds, in an int of C; a negative number is without limit.
+    return bool(poll.poll(None if timeout is None else math.ceil(max(0, min(timeout, 1e6)) * 1e3)))
 
 
 def _set_environment(environment: Mapping[str, str]) -> None:

@@ -5,7 +5,7 @@ import ctypes
 import os
 import re
 from dataclasses import dataclass, fields, replace
-from typing import Any, Optional, Sequence, Tuple, Union
+from typing import Any, Iterable, Optional, Sequence, SupportsIndex, Tuple, Union
 
 from . import library
 from .errors import invalid
@@ -23,7 +23,25 @@ def argument(key: str, value: Optional[str]) -> Optional[bytes]:
         return None
     if not isinstance(value, str) or '\0' in value:
         raise invalid(f'{key}={value!r}: must be a string without a NUL character')
-    return os.fsencode(value)
+    try:
+        return os.fsencode(value)
+    except UnicodeEncodeError:
+        raise invalid(f'{key}={value!r}: must be a string that can be encoded') from None
+
+
+def whole(key: str, value: SupportsIndex, least: int = 0, most: int = 2**64 - 1) -> int:
+    """A number for the library. ctypes would silently take it modulo 2**32 or 2**64."""
+    if (isinstance(value, bool) or not isinstance(value, SupportsIndex)
+            or not least <= value.__index__() <= most):
+        raise invalid(f'{key}={value!r}: must be a whole number from {least} to {most}')
+    return value.__index__()
+
+
+def flag(key: str, value: bool) -> bool:
+    """A flag for the library, which would take 'no' as true."""
+    if isinstance(value, str):
+        raise invalid(f'{key}={value!r}: must be True or False')
+    return value
 
 
 def usec(key: str, seconds: float) -> int:
@@ -119,7 +137,7 @@ def _cus(raw: library.Want, want: Want, key: str) -> None:
     """A number of CUs, or a share of each GPU that the want can be granted on."""
     value: Cus = getattr(want, key)
     if not isinstance(value, str):
-        setattr(raw, key, _check(want, key, 0, 2**32 - 1))
+        setattr(raw, key, whole(key, value, most=2**32 - 1))
     elif re.fullmatch(r'\d{1,9}', value, re.ASCII):
         setattr(raw, key, int(value))
     else:
@@ -132,33 +150,27 @@ def _cus(raw: library.Want, want: Want, key: str) -> None:
 def _gpu(want: Want) -> Optional[bytes]:
     if want.gpu is None:
         return None
-    gpus = (want.gpu,) if isinstance(want.gpu, (str, int)) else want.gpu
-    return argument('gpu', ','.join(map(str, gpus)))
-
-
-def _check(owner: Any, key: str, least: int, most: int) -> int:
-    """ctypes would silently take a number modulo 2**32."""
-    value = getattr(owner, key)
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise invalid(f'{key}={value!r}: must be a whole number from {least} to {most}')
-    return int(value)
+    if isinstance(want.gpu, str) or not isinstance(want.gpu, Iterable):
+        return argument('gpu', str(want.gpu))
+    return argument('gpu', ','.join(map(str, want.gpu)))
 
 
 def raw_wants(wants: Sequence[Want]) -> Any:
     """An array of struct gpuarb_want."""
     array = (library.Want * len(wants))()
-    for raw, want in zip(array, wants, strict=True):
+    for raw, want in zip(array, map(_want, wants), strict=True):
         raw.size = ctypes.sizeof(library.Want)
         raw.gpu = _gpu(want)
         for key in ('cus', 'cus_min', 'cus_max'):
             _cus(raw, want, key)
         for key in ('shader_engines', 'queues', 'streams', 'processes', 'sdma_queues',
                     'sdma_xgmi_queues'):
-            setattr(raw, key, _check(want, key, 0, 2**32 - 1))
-        raw.vram = _check(want, 'vram', 0, 2**64 - 1)
+            setattr(raw, key, whole(key, getattr(want, key), most=2**32 - 1))
+        raw.vram = whole('vram', want.vram)
         raw.priority = (library.PRIORITY_DEFAULT if want.priority is None
-                        else _check(want, 'priority', 0, 15))
-        raw.exact, raw.cooperative = want.exact, want.cooperative
+                        else whole('priority', want.priority, most=15))
+        raw.exact, raw.cooperative = (flag(key, getattr(want, key))
+                                      for key in ('exact', 'cooperative'))
         raw.shape, raw.isolation = (argument(key, getattr(want, key))
                                     for key in ('shape', 'isolation'))
     return array
@@ -168,7 +180,9 @@ def raw_options(asked: Request) -> library.Options:
     lease_class, name, tenant, token, exclusive = (
         argument(key, getattr(asked, key))
         for key in ('class_', 'name', 'tenant', 'token', 'exclusive'))
+    start_inactive, adaptable, requeue = (
+        flag(key, getattr(asked, key)) for key in ('start_inactive', 'adaptable', 'requeue'))
     return library.Options(
         ctypes.sizeof(library.Options), lease_class, name, tenant, token, usec('wait', asked.wait),
-        asked.start_inactive, asked.adaptable, _check(asked, 'process_fd', -1, 2**31 - 1),
-        exclusive, asked.requeue, False, usec('duration', asked.duration))
+        start_inactive, adaptable, whole('process_fd', asked.process_fd, -1, 2**31 - 1),
+        exclusive, requeue, False, usec('duration', asked.duration))
