@@ -195,7 +195,7 @@ static const char *effect_of(const struct remedy *remedy)
 		return "is within the quota";
 	if (!remedy->row->retry)
 		return "fits an empty GPU";
-	return cus ? "fits now" : "is free now";
+	return cus ? "fits now" : "is free now, but the CUs may not fit";
 }
 
 /* Of several wants, the option is for that of the GPU; with --gpu=all for all of them. */

@@ -32,8 +32,9 @@ int config_gpu_info(const struct gpuarb_gpu *gpu, struct gpu_info *ret)
 				  .vram_bytes = gpu->vram_bytes,
 				  .geometry = { .xccs = gpu->xccs,
 						.engines = gpu->shader_engines,
-						.arrays = 1,
-						.array_cus = CUSET_ARRAY_CUS } };
+						.arrays = gpu->shader_arrays,
+						.array_cus = CUSET_ARRAY_CUS,
+						.wgp = gpu->wgp_mode } };
 	snprintf(ret->name, sizeof(ret->name), "%s", gpu->name);
 	return geometry_spread(&ret->geometry, gpu->cus);
 }
