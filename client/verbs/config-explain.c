@@ -275,6 +275,7 @@ int config_explain(struct command *command)
 	_cleanup_(settings_freep) struct settings *settings = NULL;
 	static struct caller caller;
 	struct explained e = { .command = command, .caller = &caller };
+	const char *address = getenv("GPUARB_BUS_ADDRESS");
 	char user[PRINT_USER];
 	int r = caller_find(command, &caller);
 
@@ -296,5 +297,11 @@ int config_explain(struct command *command)
 	print_most(&e);
 	if (command->n_gpus == 0)
 		print_line(stderr, "gpuarbd does not answer: what each GPU has is not known");
+	if (command->n_rest == 1 && address)
+		print_line(stderr,
+			   "this is the policy of " CONFIG_PLACES
+			   "; the gpuarbd at %s may read other "
+			   "files: name them, or their directory",
+			   address);
 	return EXIT_OK;
 }

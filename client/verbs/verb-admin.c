@@ -222,9 +222,8 @@ static void print_valid(const char *address)
 		print_line(stdout, "the configuration is valid");
 	else
 		print_line(stdout,
-			   "the configuration in /usr/lib/gpuarb, /run/gpuarb and /etc/gpuarb is "
-			   "valid; the gpuarbd at %s may read other files: name them, or their "
-			   "directory",
+			   "the configuration in " CONFIG_PLACES " is valid; the gpuarbd at %s may "
+			   "read other files: name them, or their directory",
 			   address);
 }
 

@@ -238,8 +238,18 @@ ends 6 config check "$dir/tenants.d" --json
 json_out '.problems | length == 1 and (.[0] | contains("tenants.d/20-b.conf:1"))'
 rm "$dir/tenants.d/20-b.conf"
 prints '. == {valid: true, problems: [], warnings: []}' config check "$dir/tenants.d" --json
+printf '[tenant b]\nmatch-user = root bin\n' >"$dir/tenants.d/30-b.ini"
+ends 0 config check "$dir/tenants.d" --json
+json_out '.valid and (.warnings | length == 1 and (.[0] | contains("tenants.d/30-b.ini: not read") and contains(".conf")))'
+mv "$dir/tenants.d/30-b.ini" "$dir/tenants.d/30-b.conf"
+ends 0 config check "$dir/tenants.d" --json
+json_out '.warnings | length == 1 and (.[0] | contains("30-b.conf:2: match-user: user '"'root bin'"'") and contains("commas"))'
 # The gpuarbd of another bus than the system bus may read other files.
 shows "$GPUARB_BUS_ADDRESS" config check
+ends 0 config explain
+err_has "$GPUARB_BUS_ADDRESS"
+ends 0 config explain "$dir/tenants.d"
+err_lacks "$GPUARB_BUS_ADDRESS"
 ends 2 config
 fails 2 'check' config diff
 

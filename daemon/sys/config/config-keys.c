@@ -280,10 +280,11 @@ static void keep_unresolved(const struct ini_place *place, const struct config_k
 	char *names = NULL;
 
 	diagnostics_add(place->diagnostics, false,
-			"%s:%u: %s: %s '%s' does not exist on this machine: %s%s%s", place->file,
+			"%s:%u: %s: %s '%s' does not exist on this machine: %s%s%s%s", place->file,
 			place->line, key->name, what, name, place->tenant ? "tenant " : "",
 			place->tenant ?: "no process without a lease is ended",
-			place->tenant ? " does not match it until it exists" : " until it exists");
+			place->tenant ? " does not match it until it exists" : " until it exists",
+			strpbrk(name, " \t") ? "; write commas between names" : "");
 	if (asprintf(&names, "%s%s%s", list->unresolved ?: "", list->unresolved ? "," : "", name) <
 	    0) {
 		ini_bad(place, "out of memory");

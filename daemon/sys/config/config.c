@@ -91,6 +91,12 @@ static int list_entry(const char *directory, const char *name, const struct trus
 	return -EINVAL;
 }
 
+/* A name with an ending: README is no file that somebody takes for policy. */
+static int has_ending(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.' && strchr(entry->d_name, '.');
+}
+
 static int list_directory(const char *path, bool required, const struct trust *trust,
 			  struct config_list *list, struct diagnostics *diagnostics)
 {
@@ -102,13 +108,17 @@ static int list_directory(const char *path, bool required, const struct trust *t
 		diagnostics_add(diagnostics, true, "%s: %s", path, strerror(ENOENT));
 	if (fd < 0)
 		return fd == -ENOENT && !required ? 0 : -EINVAL;
-	n = scandirat(fd, ".", &entries, config_is_conf, alphasort);
+	n = scandirat(fd, ".", &entries, has_ending, alphasort);
 	if (n < 0) {
 		diagnostics_add(diagnostics, true, "%s: %s", path, strerror(errno));
 		return -EINVAL;
 	}
 	for (int i = 0; i < n; i++) {
-		if (r == 0)
+		if (!config_is_conf(entries[i]))
+			diagnostics_add(diagnostics, false,
+					"%s/%s: not read: its name does not end in " CONFIG_SUFFIX,
+					path, entries[i]->d_name);
+		else if (r == 0)
 			r = list_put(list, path, entries[i]->d_name);
 		free(entries[i]);
 	}

@@ -33,9 +33,10 @@ int config_load(const struct config_files *files, struct settings **ret,
 		struct diagnostics *diagnostics);
 
 /* The sentence for the result 1 of config_load(). */
-#define CONFIG_NONE                                                                    \
-	"no gpuarbd.conf and no tenants.d/*.conf in /usr/lib/gpuarb, /run/gpuarb and " \
-	"/etc/gpuarb: defaults apply, and every user may reserve best-effort leases only"
+#define CONFIG_PLACES "/usr/lib/gpuarb, /run/gpuarb and /etc/gpuarb"
+#define CONFIG_NONE                                                               \
+	"no gpuarbd.conf and no tenants.d/*.conf in " CONFIG_PLACES ": defaults " \
+	"apply, and every user may reserve best-effort leases only"
 
 /* The same for one file of any name and owner, for `gpuarbctl config check FILE`. */
 int config_load_file(const char *path, struct settings **ret, struct diagnostics *diagnostics);

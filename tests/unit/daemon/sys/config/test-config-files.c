@@ -188,6 +188,9 @@ TEST(later_directory_overrides_by_file_name)
 	CHECK(symlink("/dev/null", scratch_at(&scratch, "etc/a.conf")) == 0);
 	CHECK(config_find(directories, NULL, false, &OURS, &list, &diagnostics) == 0 &&
 	      list.n == 2);
+	CHECK(diagnostics.n == 1 && !diagnostics.list[0].error &&
+	      strstr(diagnostics.list[0].text, "/lib/gpuarbd.conf.old"));
+	diagnostics_done(&diagnostics);
 	CHECK(strcmp(list.paths[0], scratch_at(&scratch, "etc/a.conf")) == 0);
 	CHECK(strcmp(list.paths[1], scratch_at(&scratch, "etc/b.conf")) == 0);
 
