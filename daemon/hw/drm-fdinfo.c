@@ -176,6 +176,7 @@ struct idle_list {
 
 struct drm_reader {
 	char *procfs;
+	const struct subuids *subuids;
 	bool counts; /* the kernel tells how many descriptors a process has */
 	struct idle_list idle;
 	unsigned first; /* of those that are read later */
@@ -344,7 +345,7 @@ static bool read_process(struct walk *walk, int process, pid_t pid)
 		walk->scan->unread += errno != ENOENT && errno != ESRCH;
 		return false;
 	}
-	of.uid = read_uid(process);
+	of.uid = subuids_user(walk->reader->subuids, read_uid(process));
 	user = user_of(walk, of.uid);
 	if (!user || is_put_off(walk, user, pid, DESCRIPTORS_OF_PROCESS))
 		return false;
@@ -478,7 +479,7 @@ static void read_all(struct walk *walk, DIR *dir)
 	walk->reader->idle = walk->idle;
 }
 
-int drm_reader_new(const char *procfs, struct drm_reader **ret)
+int drm_reader_new(const char *procfs, const struct subuids *subuids, struct drm_reader **ret)
 {
 	_cleanup_(drm_reader_freep) struct drm_reader *reader = calloc(1, sizeof(*reader));
 	_cleanup_fd_ int dir = open(procfs, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -491,6 +492,7 @@ int drm_reader_new(const char *procfs, struct drm_reader **ret)
 	reader->procfs = strdup(procfs);
 	if (!reader->procfs)
 		return -ENOMEM;
+	reader->subuids = subuids;
 	/* This process has descriptors; before Linux 6.2 the size is 0. */
 	reader->counts = fstatat(dir, "self/fd", &st, 0) == 0 && st.st_size > 0;
 	*ret = TAKE_PTR(reader);

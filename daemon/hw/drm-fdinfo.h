@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "core/mask/gpu-info.h"
+#include "core/policy/subuid.h"
 #include "util/base.h"
 
 #define DRM_USES_MAX 512U /* in one scan */
@@ -70,8 +71,8 @@ int drm_client_parse(const char *text, struct drm_client *ret);
  */
 struct drm_reader;
 
-/* -ENOMEM, or what open(2) says of procfs. */
-int drm_reader_new(const char *procfs, struct drm_reader **ret);
+/* subuids: stays in use; subordinate uids are told as their owner. -ENOMEM, or what open(2) says of procfs. */
+int drm_reader_new(const char *procfs, const struct subuids *subuids, struct drm_reader **ret);
 struct drm_reader *drm_reader_free(struct drm_reader *reader);
 DEFINE_CLEANUP(struct drm_reader *, drm_reader_free)
 

@@ -41,6 +41,7 @@ struct scanned {
 	size_t n;
 	uint64_t number;    /* of the scan that read it; 0: none has */
 	uint64_t dead_usec; /* since when it has been dead; 0: it is not, or was not described */
+	uid_t user;         /* whose part of a scan it takes, also when it is dead; -1: unknown */
 	bool present, begun;
 	bool fresh; /* new in the last listing */
 	bool soon;  /* in that work */
@@ -194,6 +195,7 @@ static struct scanned *begin_process(struct scanned *before, const struct hw_pid
 	entry->id = *id;
 	entry->n = entry->number = entry->dead_usec = 0;
 	entry->who.pid = 0;
+	entry->user = (uid_t)-1;
 	entry->begun = false;
 	entry->present = entry->fresh = true;
 	return entry;
@@ -355,18 +357,22 @@ static void begin_all(struct process_scan *scan)
 	scan->n_users = n_users;
 }
 
+/* A process with a subordinate uid takes from the part of its owner. */
 static unsigned describe(const struct daemon *daemon, struct scanned *entry)
 {
+	const struct subuids *subuids = &daemon->arbiter->settings->subuids;
 	struct caller place = { 0 };
 
 	entry->who = (struct observed){ .pid = entry->id.pid };
 	liveness_describe(daemon, &entry->who);
 	process_place(entry->id.pid, &place);
 	memcpy(entry->who.unit, place.unit, sizeof(place.unit));
-	if (entry->who.start_time > 0)
+	if (entry->who.start_time > 0) {
 		entry->dead_usec = 0;
-	else if (entry->dead_usec == 0)
+		entry->user = subuids_user(subuids, entry->who.uid);
+	} else if (entry->dead_usec == 0) {
 		entry->dead_usec = daemon_now_usec();
+	}
 	entry->begun = true;
 	return STEPS_OF_DESCRIPTION + (unsigned)entry->who.n_ancestors;
 }
@@ -413,7 +419,7 @@ static int read_uses(struct process_scan *scan, const struct daemon *daemon, str
 static int read_entry(struct process_scan *scan, const struct daemon *daemon, struct scanned *entry,
 		      bool soon, unsigned *ret_steps)
 {
-	struct scanned_user *user = user_of(scan, entry->who.uid);
+	struct scanned_user *user = user_of(scan, entry->user);
 	unsigned steps = STEPS_OF_PART;
 	int r;
 
@@ -424,7 +430,7 @@ static int read_entry(struct process_scan *scan, const struct daemon *daemon, st
 		return 0;
 	if (!entry->begun) {
 		*ret_steps = describe(daemon, entry);
-		user = user_of(scan, entry->who.uid);
+		user = user_of(scan, entry->user);
 		if (!user)
 			return -ENOMEM;
 		charge(user, soon, *ret_steps);

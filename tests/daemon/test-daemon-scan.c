@@ -14,8 +14,9 @@
 #include "seed.h"
 #include "util/clock.h"
 
-#define VICTIM 2        /* "bin", on every Debian and Fedora */
-#define NO_PID 4194305U /* above the largest that Linux gives */
+#define VICTIM 2           /* "bin", on every Debian and Fedora */
+#define SUBORDINATE 70000U /* the first subordinate uid of STRANGER */
+#define NO_PID 4194305U    /* above the largest that Linux gives */
 #define PROCESSES 50U
 #define QUEUES_OF_EACH 85U
 #define FEW 4U /* whose queues are more than are read at once */
@@ -37,13 +38,14 @@ static void make_dead(const struct machine *machine, unsigned n)
 	}
 }
 
-/* Processes of STRANGER with many queues on the second GPU. */
-static void make_strangers(const struct machine *machine, pid_t *pids, unsigned n)
+/* Processes with many queues on the second GPU, of uids that differ by step. */
+static void make_strangers(const struct machine *machine, pid_t *pids, unsigned n, uid_t first,
+			   unsigned step)
 {
 	for (unsigned i = 0; i < n; i++) {
 		int fd;
 
-		pids[i] = idler(STRANGER, &fd);
+		pids[i] = idler(first + i * step, &fd);
 		close(fd);
 		machine_use(machine, pids[i], 1, QUEUES_OF_EACH);
 	}
@@ -151,7 +153,7 @@ TEST_WITH(user_whose_processes_are_read_late_is_named_until_they_have_ended,
 	unsigned slots;
 
 	machine_build(machine, 2);
-	make_strangers(machine, pids, PROCESSES);
+	make_strangers(machine, pids, PROCESSES, STRANGER, 0);
 	log_begin(&machine->rig);
 	machine_boot(machine);
 	victim = rig_connect(&machine->rig, VICTIM);
@@ -166,6 +168,21 @@ TEST_WITH(user_whose_processes_are_read_late_is_named_until_they_have_ended,
 	AWAIT_STATE(log_says(&machine->rig, "all processes of uid 1 "));
 	CHECK(late_processes(machine, STRANGER) == 0);
 	CHECK(!strstr(log_end(&machine->rig), "uid 2 that "));
+}
+
+TEST_WITH(subordinate_uids_have_the_share_of_their_owner, struct machine *machine)
+{
+	pid_t pids[PROCESSES];
+
+	machine_build(machine, 2);
+	rig_write(&machine->rig, "subuid", "daemon:70000:100\n");
+	make_strangers(machine, pids, PROCESSES, SUBORDINATE, 1);
+	CHECK(setenv("GPUARB_SUBUID", rig_path(&machine->rig, "subuid"), 1) == 0);
+	machine_boot(machine);
+	CHECK(unsetenv("GPUARB_SUBUID") == 0);
+	AWAIT_STATE(late_processes(machine, STRANGER) > 0);
+	end_strangers(machine, pids, PROCESSES);
+	AWAIT_STATE(late_processes(machine, STRANGER) == 0);
 }
 
 /* Adds and removes directories of processes until it is killed. */
@@ -211,7 +228,7 @@ static void unused_arrive(struct unused *u)
 	uint64_t until;
 
 	machine_build(&u->machine, 2);
-	make_strangers(&u->machine, u->strangers, FEW);
+	make_strangers(&u->machine, u->strangers, FEW, STRANGER, 0);
 	u->pid = idler(0, NULL);
 	machine_use(&u->machine, u->pid, 0, 5);
 	exchange_processes(&u->machine);

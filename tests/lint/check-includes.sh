@@ -47,7 +47,7 @@ daemon/helpers          util/|core/|hw/|sys/|helpers/                     system
 daemon/helpers/budget   util/|helpers/                                    bpf
 daemon/helpers/probe    util/|helpers/                                    -none-
 daemon/helpers/enforce  util/|core/|helpers/|sys/                         systemd
-daemon/helpers/fdinfo   util/|hw/|helpers/                                -none-
+daemon/helpers/fdinfo   util/|hw/|sys/|helpers/                           -none-
 daemon/helpers/harvest  util/|core/(mask|policy)/|hw/|helpers/            -none-
 daemon/bus              util/|core/|bus/|dbus/                            systemd
 daemon/protocol         util/|core/|hw/|sys/|helpers/|bus/|dbus/|daemon.h|(protocol|observe|cap|enforce)/ systemd

@@ -18,6 +18,7 @@
 
 #include "helpers/helper-program.h"
 #include "hw/drm-fdinfo.h"
+#include "sys/subuid-file.h"
 #include "util/base.h"
 
 /* Returns 1: a request was received; 0: gpuarbd has hung up, or asks no more. */
@@ -37,13 +38,16 @@ static int next_request(unsigned long idle, bool *ret_all)
 static int serve(const struct helper_program *program)
 {
 	_cleanup_(drm_reader_freep) struct drm_reader *reader = NULL;
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
+	_cleanup_(subuids_done) struct subuids subuids = { 0 };
 	_cleanup_(freep) struct drm_scan *scan = malloc(sizeof(*scan));
 	bool all = false;
 	int r;
 
 	if (!scan)
 		return -ENOMEM;
-	r = drm_reader_new(program->directory, &reader);
+	(void)subuid_load(&subuids, NULL, &diagnostics); /* gpuarbd has told what it left out */
+	r = drm_reader_new(program->directory, &subuids, &reader);
 	if (r < 0)
 		return r;
 	while ((r = next_request(program->idle, &all)) > 0) {

@@ -11,9 +11,12 @@
 #include "seed.h"
 
 #define PATIENCE_USEC UINT64_C(600000000) /* reached by a failure only */
+#define SUBORDINATE 70000                 /* of uid 5001 */
 #define HEAD "drm-driver:\tamdgpu\ndrm-client-id:\t7\ndrm-pdev:\t0000:03:00.0\n"
 
 static struct drm_scan scan;
+static struct subuid_range range = { SUBORDINATE, SUBORDINATE + 1, 5001 };
+static const struct subuids subuids = { &range, 1 };
 
 static struct drm_client parsed(const char *text)
 {
@@ -144,7 +147,7 @@ static struct place place_in(struct scratch scratch)
 	struct place place = { .scratch = scratch };
 
 	procfs_new(place.scratch.path, &place.procfs);
-	CHECK(drm_reader_new(place.procfs.dir, &place.reader) == 0);
+	CHECK(drm_reader_new(place.procfs.dir, &subuids, &place.reader) == 0);
 	return place;
 }
 
@@ -335,11 +338,25 @@ TEST(descriptors_of_a_user_with_too_many_are_read_last)
 	CHECK(scan.unread == 1 && scan.late == 0);
 }
 
+TEST(processes_with_subordinate_uids_have_the_share_of_their_owner)
+{
+	_cleanup_(place_done) struct place place = place_in(scratch_new());
+
+	if (geteuid() != 0)
+		SKIP("gives directories to other users");
+	make_clients(&place, 10, 1, SUBORDINATE);
+	make_clients(&place, 11, 1, SUBORDINATE + 1);
+	make_clients(&place, 12, 1, SUBORDINATE + 2);
+	CHECK(drm_scan_read(place.reader, false, PATIENCE_USEC, &scan) == 0);
+	CHECK(use_of(10)->uid == 5001 && use_of(11)->uid == 5001);
+	CHECK(use_of(12)->uid == SUBORDINATE + 2);
+}
+
 TEST_WITH(a_directory_that_is_absent_is_an_error, struct place *place)
 {
 	struct drm_reader *reader;
 
-	CHECK(drm_reader_new("/nonexistent/proc", &reader) == -ENOENT);
+	CHECK(drm_reader_new("/nonexistent/proc", &subuids, &reader) == -ENOENT);
 	CHECK(rmdir(place->procfs.dir) == 0);
 	CHECK(drm_scan_read(place->reader, false, PATIENCE_USEC, &scan) == -ENOENT);
 }
@@ -353,7 +370,7 @@ TEST(the_real_proc_of_a_machine_without_a_gpu_has_no_client)
 		close(gpu);
 		SKIP("this machine has amdgpu");
 	}
-	CHECK(drm_reader_new("/proc", &reader) == 0);
+	CHECK(drm_reader_new("/proc", &subuids, &reader) == 0);
 	for (unsigned i = 0; i < 3; i++) {
 		CHECK(drm_scan_read(reader, false, PATIENCE_USEC, &scan) == 0);
 		CHECK(scan.n == 0 && scan.late == 0 && scan.cpu_usec > 0);
@@ -391,7 +408,7 @@ static struct place idle_place(void)
 	procfs_text(&place.procfs, 20, 3, "pos:\t0\n");
 	set_descriptors(&place, "20", 0, 4);
 	set_descriptors(&place, "self", 0, 1);
-	CHECK(drm_reader_new(place.procfs.dir, &place.reader) == 0);
+	CHECK(drm_reader_new(place.procfs.dir, &subuids, &place.reader) == 0);
 	CHECK(drm_scan_read(place.reader, false, PATIENCE_USEC, &scan) == 0 && scan.n == 0 &&
 	      scan.skipped == 0);
 	return place;

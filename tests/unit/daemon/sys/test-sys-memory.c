@@ -305,7 +305,7 @@ static int scan_clients(long allocations)
 	int r;
 
 	lack_left = allocations;
-	r = drm_reader_new(procfs.dir, &reader);
+	r = drm_reader_new(procfs.dir, &(struct subuids){ 0 }, &reader);
 	if (r >= 0)
 		r = drm_scan_read(reader, true, UINT64_C(600000000), &scan);
 	CHECK(r < 0 || (scan.n == 1 && scan.uses[0].gfx_nsec == 5) || scan.unread > 0);
