@@ -28,7 +28,7 @@
 #define STEPS_OF_SOON 1024U     /* … and before the facts take effect */
 #define STEPS_OF_DESCRIPTION 8U /* and one for each ancestor */
 #define TURN_PAUSE_USEC 500U
-#define LISTINGS 4U /* in one scan, of processes that came meanwhile */
+#define LISTINGS 4U /* before the facts take effect, of processes that came meanwhile */
 
 /* Usually the driver frees the memory of a dead process right after its queues. */
 #define LEAKED_USEC UINT64_C(2000000)
@@ -589,12 +589,21 @@ static void begin_soon(struct process_scan *scan)
 	scan->list_due = true;
 }
 
+static void complete(struct process_scan *scan)
+{
+	scan->closing = scan->all_due = false;
+	scan->complete_usec = scan->begun_usec;
+	scan->slow = scan->turns > 1;
+	review_users(scan);
+	sweep(scan);
+}
+
 /* What has to be read before the facts take effect was read. 1: they have. */
 static int end_soon(struct process_scan *scan, struct daemon *daemon)
 {
 	int r;
 
-	if (scan->list_again || (scan->fresh > 0 && scan->listings < LISTINGS)) {
+	if ((scan->list_again || scan->fresh > 0) && scan->listings < LISTINGS) {
 		begin_soon(scan);
 		return 0;
 	}
@@ -602,13 +611,12 @@ static int end_soon(struct process_scan *scan, struct daemon *daemon)
 	if (r < 0)
 		return r;
 	scan->soon_due = false;
-	if (!scan->closing)
-		return 1;
-	scan->closing = scan->all_due = false;
-	scan->complete_usec = scan->begun_usec;
-	scan->slow = scan->turns > 1;
-	review_users(scan);
-	sweep(scan);
+	if (scan->closing)
+		complete(scan);
+	if (scan->list_again) {
+		restart_soon(scan);
+		begin_soon(scan);
+	}
 	return 1;
 }
 
@@ -718,18 +726,23 @@ bool process_scan_turn(struct daemon *daemon, unsigned steps)
 	return r > 0;
 }
 
+/* However often scans begin, what has to be read before the facts take effect comes to its end. */
 void process_scan_begin(struct daemon *daemon, bool all)
 {
 	struct process_scan *scan = daemon->processes;
 
 	scan->number++;
-	restart_soon(scan);
-	if (!all || scan->slow || scan->all_due || scan->n == 0)
-		begin_soon(scan);
+	if (scan->soon_due) {
+		scan->list_again |= !scan->list_due || scan->listing;
+	} else {
+		restart_soon(scan);
+		if (!all || scan->slow || scan->all_due || scan->n == 0)
+			begin_soon(scan);
+		scan->list_due = true;
+		scan->list_again = scan->listing != NULL;
+	}
 	if (all && !scan->all_due)
 		begin_all(scan);
-	scan->list_due = true;
-	scan->list_again = scan->listing != NULL;
 }
 
 static int on_turn(sd_event_source *, uint64_t, void *userdata)

@@ -283,6 +283,29 @@ TEST_WITH(leases_end_while_processes_come_and_go_all_the_time, struct machine *m
 	end_process(churn);
 }
 
+static void plan(const struct await *await, sd_bus *bus)
+{
+	await_moment(await);
+	sd_bus_message_unref(call(ask(bus, "Plan", 4)));
+}
+
+/* Listing so many processes takes longer than the 20 ms after which a call begins the next scan. */
+TEST_WITH(lease_ends_although_scans_begin_before_the_last_one_has_listed_all,
+	  struct machine *machine)
+{
+	struct live_lease lease;
+	sd_bus *victim;
+
+	machine_build(machine, 1);
+	make_dead(machine, 30000);
+	machine_boot(machine);
+	victim = rig_connect(&machine->rig, VICTIM);
+	lease = reserve(victim, 15);
+	CHECK(is_fine(call(release(victim, lease.path))));
+	close(lease.holder);
+	AWAIT_WITH(plan(await, machine->bus), "the end", !lease_exists(machine->bus, lease.path));
+}
+
 TEST_WITH(scan_that_fails_between_its_turns_ends_no_lease, struct machine *machine)
 {
 	struct live_lease lease;
