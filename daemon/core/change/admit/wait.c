@@ -75,8 +75,8 @@ bool wait_begins_elsewhere(struct arbiter *arbiter, struct lease *lease)
 {
 	struct partition partitions[REQUEST_WANTS];
 
-	if (!lease->lend.never_granted || !lease->request || has_queues(arbiter, lease) ||
-	    lease->lend.late_seen == arbiter->times_late ||
+	if (lease->state != STATE_ACTIVATING || !lease->lend.never_granted || !lease->request ||
+	    has_queues(arbiter, lease) || lease->lend.late_seen == arbiter->times_late ||
 	    !any_waits_in_vain(arbiter, lease->partitions, lease->n_partitions) ||
 	    lease->wait.examined == arbiter->changes || arbiter->round_steps == 0)
 		return false;

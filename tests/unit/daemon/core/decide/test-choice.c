@@ -394,6 +394,22 @@ TEST(a_request_waits_again_once_for_each_program_that_does_not_answer)
 	CHECK(lease->state == STATE_ACTIVATING && arbiter_plan_requeue(l.s.arbiter, &next) == 0);
 }
 
+/* It waits for CUs that a program does not return, and would fit on the other GPU. */
+TEST(a_lease_that_has_ended_before_it_began_does_not_wait_again)
+{
+	_cleanup_(lending_done) struct lending l = equal_machine(2);
+	struct lease *lease, *next;
+
+	for (unsigned i = 0; i < 2; i++)
+		CHECK(run(&l) == i);
+	lease = fix_on(&l, ANY, "any", 20);
+	CHECK(lease->state == STATE_ACTIVATING);
+	arbiter_expire(l.s.arbiter, l.now += 2 * SECOND_USEC);
+	enforce(&l);
+	arbiter_end(l.s.arbiter, lease, RESULT_OK, "released");
+	CHECK(arbiter_plan_requeue(l.s.arbiter, &next) == 0 && lease->state == STATE_ENDING);
+}
+
 TEST(a_request_waits_for_a_program_that_does_not_answer_where_nothing_else_fits)
 {
 	_cleanup_(lending_done) struct lending l = equal_machine(1);
