@@ -147,7 +147,8 @@ FUZZ(codec)
 		return;
 	}
 	codec_init(&codec, &geometry);
-	CHECK(codec.n_bits == geometry_cus(&geometry) && codec_words(&codec) <= CODEC_WORDS);
+	CHECK(codec.n_bits == min_u(geometry_cus(&geometry), CODEC_BITS));
+	CHECK(codec_words(&codec) <= CODEC_WORDS);
 	for (size_t i = 0; i < CUSET_PAIRS; i++)
 		registers[i] = (uint32_t)fuzz_number(&input, 4);
 	observed_mask_from_words(&geometry, registers, &set);
