@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -141,10 +142,14 @@ static bool is_neighbour(void)
 	return strcmp(words + strlen(words) + 1, "neighbour") == 0;
 }
 
+/* Has its neighbour, where it has one, ended? */
 static bool is_alone(struct whole *whole, const struct work *work)
 {
+	siginfo_t child = { 0 };
+	bool has_child = waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0;
+
 	look_beside(whole, work);
-	return whole->model.beside == 0;
+	return whole->model.beside == 0 && (!has_child || child.si_pid != 0);
 }
 
 static int spin(void *data, void *stream, const struct work *work, struct wave *ret,
