@@ -148,7 +148,7 @@ static void find_spare(const struct division *d, struct cuset *ret)
 	cuset_keep_engines(ret, UINT32_C(1) << best);
 }
 
-/* Does a quota count the engines of its base? Then this stays within them. */
+/* Does max-shader-engines count the engines of the base? Then the base stays within them. */
 static bool counts_engines(const struct division *d, const struct lease *lease)
 {
 	const struct tenant *tenant = tenant_named(d->arbiter->settings, lease->tenant);
@@ -156,7 +156,7 @@ static bool counts_engines(const struct division *d, const struct lease *lease)
 	return tenant && tenant->max_engines.kind != LIMIT_NONE;
 }
 
-/* Where the base of a lease may be: within the CUs that it has now, and on idle ones. */
+/* Where the base of a lease may be: within the CUs that it has now, and with may_gain on idle ones. */
 static void find_base_room(const struct plan *plan, const struct grower *grower, struct cuset *ret)
 {
 	struct cuset within = grower->begins ? plan->pool : grower->has;

@@ -17,7 +17,8 @@
 #include "core/decide/floor.h"
 #include "core/mask/place.h"
 
-/* Ends a promise whose base other leases claim by now, lending ones too, or a floor keeps. */
+/* May the base move as promised? Ends the promise if other leases, lending ones too, claim CUs of that base by now, or
+ * a floor keeps some. */
 static bool review_promised_base(struct arbiter *arbiter, const struct lease *lease,
 				 struct partition *p)
 {
