@@ -298,10 +298,7 @@ int config_explain(struct command *command)
 	if (command->n_gpus == 0)
 		print_line(stderr, "gpuarbd does not answer: what each GPU has is not known");
 	if (command->n_rest == 1 && address)
-		print_line(stderr,
-			   "this is the policy of " CONFIG_PLACES
-			   "; the gpuarbd at %s may read other "
-			   "files: name them, or their directory",
+		print_line(stderr, "this is the policy of " CONFIG_PLACES "; " CONFIG_ELSEWHERE,
 			   address);
 	return EXIT_OK;
 }

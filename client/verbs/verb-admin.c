@@ -222,8 +222,7 @@ static void print_valid(const char *address)
 		print_line(stdout, "the configuration is valid");
 	else
 		print_line(stdout,
-			   "the configuration in " CONFIG_PLACES " is valid; the gpuarbd at %s may "
-			   "read other files: name them, or their directory",
+			   "the configuration in " CONFIG_PLACES " is valid; " CONFIG_ELSEWHERE,
 			   address);
 }
 

@@ -32,8 +32,12 @@ struct config_files {
 int config_load(const struct config_files *files, struct settings **ret,
 		struct diagnostics *diagnostics);
 
-/* The sentence for the result 1 of config_load(). */
 #define CONFIG_PLACES "/usr/lib/gpuarb, /run/gpuarb and /etc/gpuarb"
+
+/* What follows where a program read these, and is to tell of the gpuarbd at a bus address. */
+#define CONFIG_ELSEWHERE "the gpuarbd at %s may read other files: name them, or their directory"
+
+/* The sentence for the result 1 of config_load(). */
 #define CONFIG_NONE                                                               \
 	"no gpuarbd.conf and no tenants.d/*.conf in " CONFIG_PLACES ": defaults " \
 	"apply, and every user may reserve best-effort leases only"
