@@ -112,6 +112,49 @@ TEST_WITH(borrowers_get_their_cus_back_when_a_request_is_cancelled, struct lend 
 	CHECK(book.n_leases == 1);
 }
 
+static sd_bus_message *resize_base(sd_bus *bus, const struct live_lease *lease, unsigned cus)
+{
+	return call(with_request(call_lease(bus, lease->path, "Resize"),
+				 "cus-min=%u cus-max=60 queues=2", cus));
+}
+
+/* It keeps its mask until the other lease has returned the CUs of the base to be. */
+TEST_WITH(a_larger_base_of_an_adaptable_lease_survives_kill_9, struct lend *s)
+{
+	struct live_lease first, second;
+	struct book_part part, mine;
+	struct answer answer;
+	pid_t pid;
+	int fd;
+
+	lend_start(s, PATIENT GROW_NEVER, "kill");
+	pid = idler(0, &fd);
+	first = borrow(s->crowd);
+	bind_process(s->bus, &first, fd);
+	call_send(ask_to_borrow(s->crowd, 4, LEND_CUS, 0), &answer);
+	CHECK(sd_bus_flush(s->crowd) >= 0);
+	follow_until(s->crowd, &first, LEND_CUS / 2);
+	AWAIT(s->crowd, answer.came);
+	second = granted(answer.m);
+	part = part_of(s->bus, &first);
+	CHECK(is_fine(resize_base(s->crowd, &first, 45)));
+	CHECK(lease_says(s->bus, first.path, "Reason", "CUs"));
+	CHECK(gpu_number(s->bus, "CusFree") <= 15);
+
+	rig_crash(&s->rig);
+	mine = part_of(s->bus, &first);
+	CHECK(same_part(&part, &mine) && lease_says(s->bus, first.path, "Reason", "CUs"));
+	CHECK(gpu_number(s->bus, "CusFree") <= 15);
+	follow_until(s->crowd, &second, 15);
+	follow_until(s->crowd, &first, 45);
+	part = part_of(s->bus, &first);
+	mine = part_of(s->bus, &second);
+	CHECK(apart(&part, &mine));
+	CHECK(is_error(resize_base(s->crowd, &second, 30), GPUARB_ERROR_NO_CAPACITY, "CUs"));
+	kill(pid, SIGKILL);
+	CHECK(waitpid(pid, NULL, 0) == pid);
+}
+
 /* ---- revoking with notice ----------------------------------------------------------------------- */
 
 TEST_WITH(a_holder_gets_reason_and_deadline_and_may_acknowledge_before, struct lend *s)

@@ -197,6 +197,14 @@ static void resize_one(struct model *model)
 	for (size_t i = 0; i < request.n_wants; i++)
 		if (!request.wants[i].cus)
 			random_want(model, &request.wants[i]);
+	if (lease->adaptable && model_chance(model, 60)) /* another base, often on borrowed CUs */
+		for (size_t i = 0; i < lease->n_partitions; i++)
+			request.wants[i] = (struct want){
+				.gpu = "any",
+				.cus_min = model_below(model, 2 * lease->partitions[i].count),
+				.cus_max = model->arbiter->gpus[lease->partitions[i].gpu].cus,
+				.queues = 1
+			};
 	if (arbiter_plan_resize(model->arbiter, &caller, lease->id, &request, &next, &result) < 0)
 		check_refusal(model, &result);
 	else if (arbiter_commit(model->arbiter, next))
@@ -352,6 +360,26 @@ static void reset_gpus(struct model *model, bool begin)
 	}
 }
 
+/* What its queues may have is occupied. */
+static void check_occupied(struct model *model, const struct lease *lease)
+{
+	struct model_had *had = &model->had[lease->id % ARRAY_SIZE(model->had)];
+	bool same = had->lease == lease->id && had->acknowledged == lease->acknowledged;
+
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		const struct partition *p = &lease->partitions[i];
+
+		if (!same || cuset_equal(&p->cus, &p->occupied))
+			had->cus[i] = (struct cuset){ 0 };
+		cuset_add(&had->cus[i], &p->cus);
+		if (!cuset_within(&had->cus[i], &p->occupied))
+			model_fail("queues have CUs that are not occupied");
+	}
+	/* Until it is granted, no queue has the mask. */
+	had->lease = lease->lend.never_granted || lease->n_partitions == 0 ? 0 : lease->id;
+	had->acknowledged = lease->acknowledged;
+}
+
 void model_step(struct model *model)
 {
 	model->now++;
@@ -359,6 +387,8 @@ void model_step(struct model *model)
 	operate(model);
 	model_check(model);
 	model_settle(model);
+	for (size_t i = 0; i < model->arbiter->n_leases; i++)
+		check_occupied(model, model->arbiter->leases[i]);
 	if (!model_chance(model, 1))
 		return;
 	reset_gpus(model, false);

@@ -14,6 +14,12 @@ struct model_queue {
 	uint64_t lease; /* with a partition there; 0: none */
 	struct cuset outside;
 };
+
+/* The masks of a lease since its holder acknowledged one: its queues may have them. */
+struct model_had {
+	uint64_t lease, acknowledged;
+	struct cuset cus[4]; /* of its partitions */
+};
 #define MODEL_MAX_WAIT 200U /* the longest max-wait, in steps */
 
 struct model {
@@ -35,6 +41,7 @@ struct model {
 
 	struct model_queue queues[MODEL_QUEUES];
 	size_t n_queues;
+	struct model_had had[64]; /* by id modulo their number */
 };
 
 unsigned model_below(struct model *model, unsigned n);

@@ -50,21 +50,34 @@ static bool is_active(const struct lease *lease)
 /* ---- partitions ---------------------------------------------------------------------- */
 
 static bool check_base(const struct check *check, const struct lease *lease,
-		       const struct partition *p, const struct plain_mask *cus)
+		       const struct partition *p, const struct cuset *set)
 {
 	const struct plain_gpu *gpu = &check->gpus[p->gpu];
-	struct plain_mask base, before;
+	struct plain_mask base;
 	const char *wrong;
 
-	plain_mask_init(&base, &p->adaptation->base);
-	plain_mask_init(&before, &p->adaptation->before);
+	plain_mask_init(&base, set);
 	wrong = plain_mask_wrong(gpu, &base);
 	if (wrong)
 		return broken(check, "lease %llu: its base has %s", ID(lease), wrong);
-	if (!plain_mask_within(&base, cus))
-		return broken(check, "lease %llu: its base is not within its mask", ID(lease));
 	if (!plain_mask_is_rectangle(gpu, &base) && base.n < gpu->all.n)
 		return broken(check, "lease %llu: its base is no rectangle", ID(lease));
+	return true;
+}
+
+static bool check_adaptation(const struct check *check, const struct lease *lease,
+			     const struct partition *p)
+{
+	const struct plain_gpu *gpu = &check->gpus[p->gpu];
+	struct plain_mask before;
+	const char *wrong;
+
+	if (!check_base(check, lease, p, &p->adaptation->base) ||
+	    (!cuset_empty(&p->resize) && !check_base(check, lease, p, &p->resize)))
+		return false;
+	if (!cuset_within(&p->adaptation->base, &p->cus))
+		return broken(check, "lease %llu: its base is not within its mask", ID(lease));
+	plain_mask_init(&before, &p->adaptation->before);
 	wrong = before.n > 0 ? plain_mask_wrong(gpu, &before) : NULL;
 	return !wrong || broken(check, "lease %llu: its mask before has %s", ID(lease), wrong);
 }
@@ -83,8 +96,6 @@ static bool check_mask(const struct check *check, const struct lease *lease,
 		wrong = plain_mask_wrong(gpu, &occupied);
 	if (wrong)
 		return broken(check, "lease %llu: its mask has %s", ID(lease), wrong);
-	if (!cuset_within(&p->resize, &p->occupied) || (p->adaptation && !cuset_empty(&p->resize)))
-		return broken(check, "lease %llu awaits CUs that it is not charged", ID(lease));
 	if (!plain_mask_within(&cus, &occupied))
 		return broken(check, "lease %llu: its mask is not within what it occupies",
 			      ID(lease));
@@ -94,7 +105,7 @@ static bool check_mask(const struct check *check, const struct lease *lease,
 			      p->effective);
 	if (!plain_mask_is_rectangle(gpu, &cus) && !p->any_shape && cus.n < gpu->all.n)
 		return broken(check, "lease %llu: its mask is no rectangle", ID(lease));
-	return !p->adaptation || check_base(check, lease, p, &cus);
+	return !p->adaptation || check_adaptation(check, lease, p);
 }
 
 static bool check_partition(const struct check *check, const struct lease *lease, size_t index)
@@ -185,19 +196,13 @@ static void paint_mask(struct owners owners[PLAIN_PAIRS][PLAIN_CUS], struct clos
 	}
 }
 
-static const struct cuset *claim_of(const struct partition *p)
+/* An adaptable lease that is resized claims the base to be, too. */
+static struct cuset claim_of(const struct partition *p)
 {
-	return p->adaptation ? &p->adaptation->base : &p->occupied;
-}
+	struct cuset claim = p->adaptation ? p->adaptation->base : p->occupied;
 
-/* What it occupies, without what it waits for after a resize. */
-static struct cuset used_by(const struct partition *p)
-{
-	struct cuset used = p->occupied, awaited = p->resize;
-
-	cuset_remove(&awaited, &p->cus);
-	cuset_remove(&used, &awaited);
-	return used;
+	cuset_add(&claim, &p->resize);
+	return claim;
 }
 
 static void paint_gpu(const struct check *check, unsigned gpu, struct paint *ret)
@@ -208,13 +213,13 @@ static void paint_gpu(const struct check *check, unsigned gpu, struct paint *ret
 
 		for (size_t j = 0; j < lease->n_partitions; j++) {
 			const struct partition *p = &lease->partitions[j];
-			const struct cuset used = used_by(p);
+			const struct cuset claim = claim_of(p);
 
 			if (p->gpu != gpu)
 				continue;
-			paint_mask(ret->claimed, ret->claimed_engine, lease, p, claim_of(p));
+			paint_mask(ret->claimed, ret->claimed_engine, lease, p, &claim);
 			if (is_active(lease))
-				paint_mask(ret->used, ret->used_engine, lease, p, &used);
+				paint_mask(ret->used, ret->used_engine, lease, p, &p->occupied);
 		}
 	}
 }

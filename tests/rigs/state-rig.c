@@ -120,10 +120,11 @@ static bool same_adaptation(const struct adaptation *a, const struct adaptation 
 static bool same_partition(const struct partition *a, const struct partition *b)
 {
 	return a->gpu == b->gpu && cuset_equal(&a->cus, &b->cus) &&
-	       cuset_equal(&a->occupied, &b->occupied) && a->count == b->count &&
-	       a->asked == b->asked && same_budget(&a->granted, &b->granted) &&
-	       same_budget(&a->charged, &b->charged) && a->streams == b->streams &&
-	       a->priority == b->priority && a->isolation == b->isolation && a->alone == b->alone &&
+	       cuset_equal(&a->occupied, &b->occupied) && cuset_equal(&a->resize, &b->resize) &&
+	       a->count == b->count && a->asked == b->asked &&
+	       same_budget(&a->granted, &b->granted) && same_budget(&a->charged, &b->charged) &&
+	       a->streams == b->streams && a->priority == b->priority &&
+	       a->isolation == b->isolation && a->alone == b->alone &&
 	       a->any_shape == b->any_shape && same_adaptation(a->adaptation, b->adaptation);
 }
 

@@ -26,7 +26,14 @@ typedef void (*sentence_t)(const struct arbiter *arbiter, const struct lease *le
 static void put_kept(const struct arbiter *, const struct lease *lease, char *ret, size_t size)
 {
 	if (lease->state == STATE_WAITING || lease->state == STATE_REVOKING ||
-	    lease->state == STATE_ENDING || lease_awaits_cus(lease))
+	    lease->state == STATE_ENDING || lease->state == STATE_ACTIVATING)
+		snprintf(ret, size, "%s", lease->reason);
+}
+
+/* What holds up others comes first. */
+static void put_awaits(const struct arbiter *, const struct lease *lease, char *ret, size_t size)
+{
+	if (lease_awaits_resize(lease))
 		snprintf(ret, size, "%s", lease->reason);
 }
 
@@ -183,8 +190,8 @@ static void put_reset(const struct arbiter *arbiter, const struct lease *lease, 
 
 /* The first that has a sentence. */
 static const sentence_t sentences[] = {
-	put_waiting,        put_kept,    put_false_ack, put_overdue,    put_paused,
-	arbiter_drift_text, put_resized, put_reset,     intruders_text,
+	put_waiting, put_kept,           put_false_ack, put_overdue, put_paused,
+	put_awaits,  arbiter_drift_text, put_resized,   put_reset,   intruders_text,
 };
 
 const char *arbiter_reason(const struct arbiter *arbiter, const struct lease *lease,

@@ -17,6 +17,8 @@ struct candidate {
 	const struct gpu *gpu;
 	unsigned index;              /* of the GPU */
 	const struct partition *had; /* of the lease that is resized; else NULL */
+	struct cuset had_claim;      /* what that one claims */
+	struct cuset borrowed;       /* CUs that other leases have borrowed */
 	unsigned aim;                /* CUs asked */
 	bool confined; /* to CUs that the lease has or that its tenant's floor keeps: a waiting
 			* lease ranks before it for others */
@@ -123,8 +125,7 @@ static void available(const struct candidate *a, enum lease_class lease_class,
 static void find_outside(struct candidate *a, const struct partition *p)
 {
 	disturbance_find_cus(a->admit_context->arbiter, a->admit_context->self, p, &a->outside);
-	if (a->had) /* what it has, it keeps */
-		cuset_remove(&a->outside, partition_claim(a->had));
+	cuset_remove(&a->outside, &a->had_claim); /* what it has, it keeps */
 }
 
 /* What a limit of CUs leaves beside those that the user holds, at most `limit`. */
@@ -161,7 +162,7 @@ static void own_cus(const struct candidate *a, struct cuset *ret)
 {
 	*ret = a->held.borrowed;
 	if (a->had)
-		cuset_add(ret, partition_claim(a->had));
+		cuset_add(ret, &a->had->occupied);
 }
 
 /* What max-cus leaves beside these CUs. */
@@ -170,14 +171,10 @@ static unsigned max_cus_left(const struct candidate *a, const struct cuset *held
 	return limit_by(a, &a->admit_context->tenant->max_cus, cuset_count(held), UINT32_MAX);
 }
 
-/* Does max-cus leave too few CUs to the request, unless adaptable leases of its user return some? An adaptable
- * lease that is resized reclaims none. */
+/* Does max-cus leave too few CUs to the request, unless adaptable leases of its user return some? */
 static bool takes_own(const struct candidate *a)
 {
-	const struct admit_context *context = a->admit_context;
-
-	return a->aim > max_cus_left(a, &a->held.cus) && !cuset_empty(&a->held.borrowed) &&
-	       !(context->previous && context->adaptable);
+	return a->aim > max_cus_left(a, &a->held.cus) && !cuset_empty(&a->held.borrowed);
 }
 
 /* What the user holds for max-cus, less what its leases return for the request. */
@@ -246,24 +243,14 @@ static void prepare(const struct candidate *a, struct place_request *ret)
 	}
 	available(a, admit_context->self->class, want->isolation, admit_context->alone,
 		  &ret->avail);
-	if (admit_context->previous && admit_context->adaptable) { /* it cannot reclaim CUs */
-		struct cuset borrowed;
-
-		borrow_others(admit_context->arbiter, a->index, admit_context->previous,
-			      BORROW_OCCUPIED, &borrowed);
-		if (admit_context->alone)
-			gpu_add_engines(a->gpu, &borrowed);
-		cuset_remove(&ret->avail, &borrowed);
-	}
 	if (a->confined) {
 		own = a->floor ? a->floor->own.cus : (struct cuset){ 0 };
-		if (a->had)
-			cuset_add(&own, partition_claim(a->had));
+		cuset_add(&own, &a->had_claim);
 		cuset_keep(&ret->avail, &own);
 	}
 	ret->preferred = ret->avail;
 	cuset_remove(&ret->preferred, &a->gpu->shared);
-	cuset_remove(&ret->preferred, &a->gpu->lend.borrowed);
+	cuset_remove(&ret->preferred, &a->borrowed);
 	if (want->isolation == ISOLATION_SHARED && !ret->keep)
 		ret->keep = &ret->preferred; /* before CUs that others share */
 }
@@ -282,9 +269,9 @@ static void place_preferred(const struct candidate *a, const struct place_reques
 	struct placement other;
 	struct place_miss miss;
 
-	if (a->own || !cuset_overlap(&placement->cus, &a->gpu->lend.borrowed))
+	if (a->own || !cuset_overlap(&placement->cus, &a->borrowed))
 		return;
-	cuset_remove(&preferred.avail, &a->gpu->lend.borrowed);
+	cuset_remove(&preferred.avail, &a->borrowed);
 	if (place(&a->gpu->info.geometry, &preferred, &other, &miss) >= 0 &&
 	    other.count >= placement->count &&
 	    !(request->few_engines && closes(request, &other) > closes(request, placement)))
@@ -913,6 +900,11 @@ enum outcome admit(const struct admit_context *admit_context, const struct want 
 	enum outcome outcome;
 	struct want whole;
 
+	a.borrowed = a.gpu->lend.borrowed;
+	if (a.had) {
+		a.had_claim = partition_claim(a.had);
+		cuset_remove(&a.borrowed, &a.had->occupied);
+	}
 	*ret_refusal = (struct refusal){ 0 };
 	memcpy(ret_refusal->gpu, a.gpu->info.name, sizeof(ret_refusal->gpu));
 	if (want_has_percent(want)) {

@@ -10,7 +10,7 @@
 
 void borrow_needed(const struct arbiter *arbiter, const struct partition *p, struct cuset *ret)
 {
-	*ret = *partition_claim(p);
+	*ret = partition_claim(p);
 	if (p->alone)
 		gpu_add_engines(&arbiter->gpus[p->gpu], ret);
 }
@@ -184,8 +184,29 @@ void borrow_free(const struct arbiter *arbiter, const struct lease *proposal, st
 	request.keep = &now->cus;
 	place_around(&gpu->info.geometry, &request, &cus);
 	partition_set_mask(p, &gpu->info.geometry, &cus);
-	if (cuset_within(&p->cus, &now->adaptation->before))
-		p->adaptation->before = now->adaptation->before;
+	p->adaptation->before = cuset_within(&p->cus, &now->adaptation->before)
+					? now->adaptation->before
+					: (struct cuset){ 0 };
+}
+
+void borrow_finish_resize(const struct arbiter *arbiter, struct lease *lease)
+{
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		struct partition *p = &lease->partitions[i];
+
+		if (p->adaptation) {
+			p->adaptation->base = p->resize;
+			borrow_free(arbiter, lease, p, p);
+		} else {
+			partition_set_mask(p, &arbiter->gpus[p->gpu].info.geometry, &p->resize);
+		}
+		p->resize = (struct cuset){ 0 };
+	}
+	lease->generation++;
+	lease->resized = true;
+	lease->verify.pending = lease->verify.false_ack = false;
+	if (!lease->adaptable)
+		lease->deadline_usec = UINT64_MAX;
 }
 
 bool borrow_may_join(const struct arbiter *arbiter, const struct lease *lease,

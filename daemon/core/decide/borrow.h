@@ -62,6 +62,9 @@ bool borrow_shrink(const struct gpu *gpu, const struct cuset *base, const struct
 void borrow_free(const struct arbiter *arbiter, const struct lease *proposal, struct partition *p,
 		 const struct partition *now);
 
+/* Gives a lease what it was resized to, as a new generation: masks, or bases with free CUs around them. */
+void borrow_finish_resize(const struct arbiter *arbiter, struct lease *lease);
+
 /* Can the lease be granted the mask that is promised? */
 bool borrow_may_join(const struct arbiter *arbiter, const struct lease *lease,
 		     const struct partition *p);

@@ -56,7 +56,7 @@ bool disturbance_refuses(const struct arbiter *arbiter, const struct lease *leas
 			 const struct partition *partition, struct refusal *refusal)
 {
 	const struct gpu *gpu = &arbiter->gpus[partition->gpu];
-	struct cuset needed = *partition_claim(partition), outside, left;
+	struct cuset needed = partition_claim(partition), outside, left;
 
 	*refusal = (struct refusal){ .reason = REASON_GRAPHICS, .retry = true };
 	memcpy(refusal->gpu, gpu->info.name, sizeof(refusal->gpu));

@@ -57,6 +57,7 @@ static void find_holdings(const struct arbiter *arbiter, unsigned gpu, struct te
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		const struct lease *lease = arbiter->leases[i];
 		const struct partition *p = lease_partition_on(lease, gpu);
+		struct cuset claim;
 		size_t t = 0;
 
 		while (p && t < settings->n_tenants &&
@@ -64,8 +65,9 @@ static void find_holdings(const struct arbiter *arbiter, unsigned gpu, struct te
 			t++;
 		if (!p || t == settings->n_tenants)
 			continue;
-		ret[t].cus += cuset_count(partition_claim(p));
-		ret[t].engines |= cuset_engines(partition_claim(p));
+		claim = partition_claim(p);
+		ret[t].cus += cuset_count(&claim);
+		ret[t].engines |= cuset_engines(&claim);
 		budget_add(&ret[t].budget, &p->charged);
 	}
 }
@@ -211,6 +213,7 @@ int floor_find(const struct arbiter *arbiter, unsigned gpu, const struct tenant 
 	const struct gpu *of = &arbiter->gpus[gpu];
 	const struct partition *had = previous ? lease_partition_on(previous, gpu) : NULL;
 	const struct tenant_holding none = { 0 };
+	const struct cuset had_claim = had ? partition_claim(had) : (struct cuset){ 0 };
 	struct cuset free = of->all;
 
 	if (!holdings)
@@ -218,8 +221,7 @@ int floor_find(const struct arbiter *arbiter, unsigned gpu, const struct tenant 
 	find_holdings(arbiter, gpu, holdings);
 	cuset_remove(&free, &of->taken);
 	cuset_remove(&free, &of->shared);
-	if (had)
-		cuset_remove(&free, partition_claim(had));
+	cuset_remove(&free, &had_claim);
 	find_reserved(settings, holdings, of, self, &free, &ret->now, &ret->own);
 	ret->ever = (struct slots){ 0 };
 	for (size_t i = 0; i < settings->n_tenants; i++)

@@ -468,12 +468,13 @@ static uint64_t part_of_quota(const struct arbiter *arbiter, const struct lease 
 static uint64_t charge_of(const struct arbiter *arbiter, const struct lease *lease,
 			  const struct partition *partition, const struct refusal *refusal)
 {
+	const struct cuset claim = partition_claim(partition);
 	enum resource resource = refusal->resource;
 
 	if (refusal->reason == REASON_QUOTA)
 		return part_of_quota(arbiter, lease, partition, (struct share){ 0 }, refusal->key);
 	if (resource == RESOURCE_CUS || resource == RESOURCE_SHADER_ENGINES)
-		return cuset_count(partition_claim(partition));
+		return cuset_count(&claim);
 	return resource >= BUDGETS
 		       ? 0
 		       : max_u64(partition->charged.of[resource], partition->used.of[resource]);

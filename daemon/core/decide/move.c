@@ -68,7 +68,8 @@ static bool may_move(const struct search *search, const struct lease *lease)
 	uint64_t interval = search->arbiter->settings->activate_min_interval_usec;
 
 	return lease->adaptable && !lease->lend.unbound && lease->state == STATE_GRANTED &&
-	       lease->generation == lease->acknowledged && !lease->verify.pending &&
+	       !lease_is_resized(lease) && lease->generation == lease->acknowledged &&
+	       !lease->verify.pending &&
 	       (lease->lend.moves == 0 || search->now_usec >= lease->lend.moved_usec + interval);
 }
 

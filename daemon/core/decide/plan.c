@@ -306,7 +306,9 @@ int plan_asked(const struct arbiter *arbiter, const struct asker *asker,
  * the base, the partition gets what that of a new lease would. */
 static int keep_bounds(const struct partition *p, struct want *want, struct result *result)
 {
-	unsigned base = max_u(cuset_count(&p->adaptation->base), want->cus_min);
+	bool awaits = !cuset_empty(&p->resize);
+	unsigned base = max_u(cuset_count(awaits ? &p->resize : &p->adaptation->base),
+			      want->cus_min);
 
 	if (want->cus == 0) {
 		want->cus_max = want->cus_max ? want->cus_max : p->asked;
@@ -371,22 +373,10 @@ static int fit_wants(const struct arbiter *arbiter, const struct lease *lease,
 	return 0;
 }
 
-/* What the queues of a partition may have: without CUs that it awaits. */
-static struct cuset used_by(const struct partition *p)
-{
-	struct cuset used = p->occupied, awaited = p->resize;
-
-	cuset_remove(&awaited, &p->cus);
-	cuset_remove(&used, &awaited);
-	return used;
-}
-
 /* CUs and budgets that the lease gives up stay charged until the holder acknowledges. */
 static void keep_charged(struct partition *next, const struct partition *now)
 {
-	const struct cuset used = used_by(now);
-
-	cuset_add(&next->occupied, &used);
+	cuset_add(&next->occupied, &now->occupied);
 	for (unsigned r = 0; r < BUDGETS; r++)
 		next->charged.of[r] = max_u64(next->charged.of[r], now->charged.of[r]);
 	next->used = now->used;
@@ -395,28 +385,25 @@ static void keep_charged(struct partition *next, const struct partition *now)
 	memcpy(next->drift, now->drift, sizeof(next->drift));
 }
 
-/* CUs of borrowers are reclaimed as for a new lease. Until then it keeps its masks. CUs that it gave up and has
- * not returned are not among those that it awaits. */
-static int defer_resize(const struct lease *lease, struct lease *next, struct result *result)
+/* CUs of borrowers are reclaimed as for a new lease. Until then it keeps its masks, and an adaptable lease its bases. */
+static void defer_resize(const struct lease *lease, struct lease *next)
 {
 	for (size_t i = 0; i < next->n_partitions; i++) {
 		struct partition *p = &next->partitions[i];
 		const struct partition *now = &lease->partitions[i];
-		struct cuset left = used_by(now);
 
-		cuset_remove(&left, &now->cus);
-		if (cuset_overlap(&left, &p->cus))
-			return result_set(
-				result, RESULT_INVALID_STATE,
-				"lease %llu: its holder has not acknowledged the last resize",
-				(unsigned long long)lease->id);
 		p->resize = p->cus;
 		p->cus = now->cus;
+		p->occupied = now->occupied;
 		p->count = now->count;
 		p->effective = now->effective;
 		p->any_shape |= now->any_shape;
+		if (p->adaptation)
+			*p->adaptation =
+				(struct adaptation){ .base = now->adaptation->base,
+						     .before = now->adaptation->before,
+						     .moved_from = now->adaptation->moved_from };
 	}
-	return 0;
 }
 
 static int assign_next(const struct arbiter *arbiter, const struct lease *lease,
@@ -431,6 +418,7 @@ static int assign_next(const struct arbiter *arbiter, const struct lease *lease,
 					       .self = lease };
 	struct partition partitions[REQUEST_WANTS];
 	uint64_t unused;
+	bool defers;
 	int r;
 
 	if (ledger_copy(arbiter, &without) < 0)
@@ -441,14 +429,15 @@ static int assign_next(const struct arbiter *arbiter, const struct lease *lease,
 	if (r < 0)
 		return r;
 	lease_set_partitions(next, partitions);
+	defers = borrow_contested(arbiter, next);
 	for (size_t i = 0; i < next->n_partitions; i++) {
-		if (lease->adaptable)
+		if (lease->adaptable && !defers)
 			borrow_free(arbiter, next, &next->partitions[i], &lease->partitions[i]);
 		keep_charged(&next->partitions[i], &lease->partitions[i]);
 	}
-	return !lease->adaptable && borrow_contested(arbiter, next)
-		       ? defer_resize(lease, next, result)
-		       : 0;
+	if (defers)
+		defer_resize(lease, next);
+	return 0;
 }
 
 static int plan_resize(const struct arbiter *arbiter, const struct lease *lease,
@@ -474,7 +463,7 @@ static int plan_resize(const struct arbiter *arbiter, const struct lease *lease,
 		return r;
 	if (lease_next_version(lease, lease->n_partitions, &next) < 0)
 		return no_memory(result);
-	if (lease_awaits_resize(lease))
+	if (lease_deadline_awaits(lease))
 		next->deadline_usec = UINT64_MAX;
 	next->generation++;
 	next->resized = true;
@@ -554,7 +543,7 @@ int arbiter_plan_activate(const struct arbiter *arbiter, const struct caller *ca
 	next->deadline_usec = UINT64_MAX; /* arbiter_lend() sets it if a borrower has to shrink */
 	if (!active) {
 		if (lease_awaits_resize(lease)) /* no queue runs any more */
-			ledger_finish_resize(arbiter, next);
+			borrow_finish_resize(arbiter, next);
 		next->lend.never_granted = false;
 		next->lend.give_up_usec = UINT64_MAX;
 	}

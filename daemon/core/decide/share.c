@@ -24,8 +24,11 @@ static void leave_fixed(const struct arbiter *arbiter, const struct lease *lease
 		const struct lease *other = arbiter->leases[i];
 		const struct partition *p = lease_partition_on(other, gpu);
 
-		if (p && !other->adaptable && lease_same_account(other, lease))
-			cuset_remove(cus, partition_claim(p));
+		if (p && !other->adaptable && lease_same_account(other, lease)) {
+			const struct cuset claim = partition_claim(p);
+
+			cuset_remove(cus, &claim);
+		}
 	}
 }
 

@@ -34,7 +34,8 @@ void gpu_init(struct gpu *gpu, const struct gpu_info *info, unsigned reserve_que
 
 static void count_engines(struct gpu *gpu, const struct partition *partition, unsigned by)
 {
-	uint32_t engines = cuset_engines(partition_claim(partition));
+	const struct cuset claim = partition_claim(partition);
+	uint32_t engines = cuset_engines(&claim);
 	unsigned *owners = partition->isolation == ISOLATION_SHADER_ENGINE ? gpu->rt_exclusive
 									   : gpu->rt_tolerant;
 
@@ -62,17 +63,20 @@ static void count(struct gpu *gpu, const struct partition *partition, enum lease
 
 void gpu_charge(struct gpu *gpu, const struct partition *partition, enum lease_class lease_class)
 {
+	const struct cuset claim = partition_claim(partition);
 	bool shared = partition->isolation == ISOLATION_SHARED;
 
-	cuset_add(shared ? &gpu->shared : &gpu->taken, partition_claim(partition));
+	cuset_add(shared ? &gpu->shared : &gpu->taken, &claim);
 	budget_add(&gpu->charged, &partition->charged);
 	count(gpu, partition, lease_class, 1);
 }
 
 void gpu_discharge(struct gpu *gpu, const struct partition *partition, enum lease_class lease_class)
 {
+	const struct cuset claim = partition_claim(partition);
+
 	if (partition->isolation != ISOLATION_SHARED)
-		cuset_remove(&gpu->taken, partition_claim(partition));
+		cuset_remove(&gpu->taken, &claim);
 	budget_remove(&gpu->charged, &partition->charged);
 	count(gpu, partition, lease_class, -1);
 }
@@ -249,17 +253,24 @@ static int check_mask(const struct gpu *gpu, const struct partition *p, char *bu
 	return 0;
 }
 
+static bool is_base(const struct gpu *gpu, const struct cuset *base)
+{
+	return geometry_on_every_xcc(&gpu->info.geometry, base) &&
+	       (geometry_effective(&gpu->info.geometry, base) == cuset_count(base) ||
+		cuset_equal(base, &gpu->all));
+}
+
 static int check_adaptation(const struct gpu *gpu, const struct partition *p, char *buf,
 			    size_t size)
 {
 	const struct cuset *base = &p->adaptation->base;
 
-	if (!cuset_within(base, &p->cus) || cuset_empty(base) ||
-	    !geometry_on_every_xcc(&gpu->info.geometry, base) ||
-	    (geometry_effective(&gpu->info.geometry, base) != cuset_count(base) &&
-	     !cuset_equal(base, &gpu->all)))
+	if (!cuset_within(base, &p->cus) || !is_base(gpu, base))
 		return refuse(buf, size, -EINVAL, "the base is no rectangle within the mask");
-	if (!is_whole(&gpu->codec, base) || !is_whole(&gpu->codec, &p->adaptation->before))
+	if (!cuset_empty(&p->resize) && !is_base(gpu, &p->resize))
+		return refuse(buf, size, -EINVAL, "the base that it waits for is no rectangle");
+	if (!is_whole(&gpu->codec, base) || !is_whole(&gpu->codec, &p->resize) ||
+	    !is_whole(&gpu->codec, &p->adaptation->before))
 		return refuse(buf, size, -EINVAL, "the base, or the mask before, splits a WGP");
 	return 0;
 }
@@ -294,12 +305,12 @@ static bool exclusive_engines(enum lease_class a, const struct partition *p, enu
 const char *partition_conflict(enum lease_class a, const struct partition *p, enum lease_class b,
 			       const struct partition *q)
 {
+	const struct cuset of_p = partition_claim(p), of_q = partition_claim(q);
 	bool may_share = p->isolation == ISOLATION_SHARED && q->isolation == ISOLATION_SHARED;
 
-	if (cuset_overlap(partition_claim(p), partition_claim(q)) && !may_share)
+	if (cuset_overlap(&of_p, &of_q) && !may_share)
 		return "CUs";
-	if ((cuset_engines(partition_claim(p)) & cuset_engines(partition_claim(q))) &&
-	    exclusive_engines(a, p, b, q))
+	if ((cuset_engines(&of_p) & cuset_engines(&of_q)) && exclusive_engines(a, p, b, q))
 		return "a shader engine";
 	return NULL;
 }

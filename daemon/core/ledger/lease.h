@@ -77,12 +77,11 @@ struct partition {
 	struct cuset cus;      /* granted: the CUs of the mask */
 	struct cuset occupied; /* cus, and the CUs that left the mask in a generation that is not
 				* acknowledged yet */
-	struct cuset
-		resize;     /* not adaptable: the mask that it gets when borrowers have returned its
-				* CUs, which are occupied already; empty: none */
-	unsigned count;     /* CUs in cus */
-	unsigned effective; /* effective CUs (E) in cus */
-	unsigned asked;     /* CUs asked for: the aim, or cus-max where it was given */
+	struct cuset resize;   /* the mask, or the base of an adaptable lease, that it gets when
+			      * borrowers have returned its CUs; empty: none */
+	unsigned count;        /* CUs in cus */
+	unsigned effective;    /* effective CUs (E) in cus */
+	unsigned asked;        /* CUs asked for: the aim, or cus-max where it was given */
 
 	struct budget granted;
 	struct budget charged; /* at least granted; more until acknowledged */
@@ -360,10 +359,22 @@ static inline bool lease_awaits_cus(const struct lease *lease)
 	return lease->state == STATE_ACTIVATING || lease_awaits_resize(lease);
 }
 
-/* The CUs that the ledger is charged: no other lease can be granted them. */
-static inline const struct cuset *partition_claim(const struct partition *partition)
+/* Is its deadline when it gets the CUs that it awaits? That of an adaptable lease which is granted is for CUs that it
+ * returns. */
+static inline bool lease_deadline_awaits(const struct lease *lease)
 {
-	return partition->adaptation ? &partition->adaptation->base : &partition->occupied;
+	return lease->state == STATE_ACTIVATING ||
+	       (!lease->adaptable && lease_awaits_resize(lease));
+}
+
+/* The CUs that the ledger is charged: no other lease can be granted them. */
+static inline struct cuset partition_claim(const struct partition *partition)
+{
+	struct cuset claim = partition->adaptation ? partition->adaptation->base
+						   : partition->occupied;
+
+	cuset_add(&claim, &partition->resize);
+	return claim;
 }
 
 static inline bool partition_is_promised(const struct partition *partition)
@@ -377,12 +388,18 @@ static inline bool lease_borrows(const struct lease *lease)
 	return lease->adaptable && lease->n_partitions > 0;
 }
 
-/* Can CUs be promised to it? */
-static inline bool lease_joins(const struct lease *lease)
+/* Has it a share of what is lent, as it returns CUs in time? */
+static inline bool lease_shares(const struct lease *lease)
 {
 	return lease_borrows(lease) && !lease->lend.unbound && !lease->lend.late &&
 	       (lease->state == STATE_GRANTED ||
 		(lease->state == STATE_ACTIVATING && lease->lend.never_granted));
+}
+
+/* Can CUs be promised to it? */
+static inline bool lease_joins(const struct lease *lease)
+{
+	return lease_shares(lease) && !lease_is_resized(lease);
 }
 
 int lease_new(struct lease **ret);

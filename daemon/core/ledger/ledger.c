@@ -366,9 +366,12 @@ static void recount_shared(struct arbiter *arbiter, unsigned gpu)
 	memset(&arbiter->gpus[gpu].shared, 0, sizeof(arbiter->gpus[gpu].shared));
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		const struct partition *p = lease_partition_on(arbiter->leases[i], gpu);
+		struct cuset claim;
 
-		if (p && p->isolation == ISOLATION_SHARED)
-			cuset_add(&arbiter->gpus[gpu].shared, partition_claim(p));
+		if (!p || p->isolation != ISOLATION_SHARED)
+			continue;
+		claim = partition_claim(p);
+		cuset_add(&arbiter->gpus[gpu].shared, &claim);
 	}
 }
 
@@ -529,27 +532,12 @@ void ledger_follow(struct arbiter *arbiter, struct lease *lease)
 	ledger_discharge(arbiter, lease);
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		lease->partitions[i].occupied = lease->partitions[i].cus;
-		cuset_add(&lease->partitions[i].occupied, &lease->partitions[i].resize);
 		lease->partitions[i].charged = lease->partitions[i].granted;
 		lease->partitions[i].stopped = lease->partitions[i].paused;
 	}
 	ledger_recount_shared(arbiter, lease);
 	ledger_charge(arbiter, lease);
 	ledger_wake(arbiter, lease_gpus(lease));
-}
-
-void ledger_finish_resize(const struct arbiter *arbiter, struct lease *lease)
-{
-	for (size_t i = 0; i < lease->n_partitions; i++) {
-		struct partition *p = &lease->partitions[i];
-
-		partition_set_mask(p, &arbiter->gpus[p->gpu].info.geometry, &p->resize);
-		p->resize = (struct cuset){ 0 };
-	}
-	lease->generation++;
-	lease->resized = true;
-	lease->verify.pending = lease->verify.false_ack = false;
-	lease->deadline_usec = UINT64_MAX;
 }
 
 void ledger_show(const struct arbiter *arbiter, struct lease *lease, struct lease *saved)

@@ -139,9 +139,6 @@ void ledger_recount_shared(struct arbiter *arbiter, const struct lease *gone);
 /* The holder uses the granted masks: CUs and budgets that left them are discharged. */
 void ledger_follow(struct arbiter *arbiter, struct lease *lease);
 
-/* Gives a lease the masks to which it was resized, as a new generation. */
-void ledger_finish_resize(const struct arbiter *arbiter, struct lease *lease);
-
 /* Clients see the lease as its file has it, with what was observed since. Takes saved. */
 void ledger_show(const struct arbiter *arbiter, struct lease *lease, struct lease *saved);
 

@@ -33,28 +33,27 @@ void quota_add_share(const struct arbiter *arbiter, const struct lease *lease,
 		     const struct partition *partition, struct share *share)
 {
 	/* CUs that left the mask count until their release is certain: the lease may use them. */
-	const struct cuset *cus = lease->verify.pending ||
-						  lease->acknowledged < lease->generation ||
-						  !cuset_empty(&partition->resize)
-					  ? &partition->occupied
-					  : &partition->cus;
+	struct cuset claim = partition_claim(partition),
+		     cus = lease->verify.pending || lease->acknowledged < lease->generation
+				   ? partition->occupied
+				   : partition->cus;
 
+	cuset_add(&cus, &partition->resize);
 	if (lease->lend.never_granted) /* no queue has what it is promised */
-		cus = partition_claim(partition);
-	cuset_add(&share->cus, cus);
+		cus = claim;
+	cuset_add(&share->cus, &cus);
 	if (lease->adaptable) {
 		/* What has left the mask makes it no smaller. */
-		struct cuset borrowed = lease->lend.never_granted ? *cus : partition->cus;
+		struct cuset borrowed = lease->lend.never_granted ? cus : partition->cus;
 
-		cuset_remove(&borrowed, partition_claim(partition));
+		cuset_remove(&borrowed, &claim);
 		cuset_add(&share->borrowed, &borrowed);
-		share->fixed_cus +=
-			(unsigned)beyond(cuset_count(partition_claim(partition)),
-					 quota_free_base(&arbiter->gpus[partition->gpu]));
+		share->fixed_cus += (unsigned)beyond(
+			cuset_count(&claim), quota_free_base(&arbiter->gpus[partition->gpu]));
 	} else if (lease->class == CLASS_BESTEFFORT) {
-		share->fixed_cus += cuset_count(cus);
+		share->fixed_cus += cuset_count(&cus);
 	}
-	share->engines |= cuset_engines(partition_claim(partition));
+	share->engines |= cuset_engines(&claim);
 	budget_add(&share->budget, &partition->charged);
 }
 
@@ -72,9 +71,10 @@ void quota_shares(const struct arbiter *arbiter, const struct tenant *tenant, ui
 			continue;
 		for (size_t j = 0; j < lease->n_partitions; j++) {
 			const struct partition *p = &lease->partitions[j];
+			const struct cuset claim = partition_claim(p);
 
 			quota_add_share(arbiter, lease, p, &ret[p->gpu]);
-			cuset_add(&claimed[p->gpu], partition_claim(p));
+			cuset_add(&claimed[p->gpu], &claim);
 			ret[p->gpu].budget.vram += beyond(p->used.vram, p->charged.vram);
 		}
 	}

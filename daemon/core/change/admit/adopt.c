@@ -57,14 +57,11 @@ static int check_terms(const struct lease *lease, const struct partition *p, cha
 		return refuse(why, size, -EINVAL, "class %s cannot have isolation %s%s",
 			      class_names[lease->class], isolation_names[p->isolation],
 			      p->alone ? ", alone" : "");
-	if (p->adaptation && !cuset_empty(&p->resize))
-		return refuse(why, size, -EINVAL, "a partition that adapts waits for CUs");
 	if ((p->paused && !p->adaptation) || (p->stopped && !p->paused))
 		return refuse(why, size, -EINVAL, "a partition that does not adapt is paused");
 	if (cuset_empty(&p->cus))
 		return refuse(why, size, -EINVAL, "a partition has no CUs");
-	if (!cuset_within(&p->cus, &p->occupied) || !cuset_within(&p->resize, &p->occupied) ||
-	    !budget_within(&p->granted, &p->charged))
+	if (!cuset_within(&p->cus, &p->occupied) || !budget_within(&p->granted, &p->charged))
 		return refuse(why, size, -EINVAL, "a partition is granted more than it is charged");
 	if (p->adaptation &&
 	    (cuset_empty(&p->adaptation->base) || !cuset_within(&p->adaptation->base, &p->cus) ||
@@ -187,11 +184,11 @@ static int check_pair(const struct arbiter *arbiter, const struct lease *lease,
 static bool may_collide(const struct gpu *gpu, enum lease_class lease_class,
 			const struct partition *p)
 {
-	const struct cuset *claim = partition_claim(p);
-	uint32_t engines = cuset_engines(claim);
+	const struct cuset claim = partition_claim(p);
+	uint32_t engines = cuset_engines(&claim);
 
-	if (lease_class == CLASS_REALTIME || p->adaptation || cuset_overlap(&gpu->taken, claim) ||
-	    (p->isolation != ISOLATION_SHARED && cuset_overlap(&gpu->shared, claim)))
+	if (lease_class == CLASS_REALTIME || p->adaptation || cuset_overlap(&gpu->taken, &claim) ||
+	    (p->isolation != ISOLATION_SHARED && cuset_overlap(&gpu->shared, &claim)))
 		return true;
 	for (unsigned e = 0; e < CUSET_ENGINES; e++)
 		if ((engines & (UINT32_C(1) << e)) &&
@@ -377,8 +374,8 @@ static bool was_acknowledged(const struct arbiter *arbiter, const struct lease *
  * and the borrower have the same CUs: the lease is activating again. */
 static void reactivate(struct arbiter *arbiter, struct lease *lease)
 {
-	if (!lease_is_active(lease) || lease->state == STATE_ENDING || lease_is_resized(lease) ||
-	    !borrow_contested(arbiter, lease))
+	if (!lease_is_active(lease) || lease->state == STATE_ENDING || lease->adaptable ||
+	    lease_is_resized(lease) || !borrow_contested(arbiter, lease))
 		return;
 	if (lease->state == STATE_GRANTED)
 		lease->state = STATE_ACTIVATING;

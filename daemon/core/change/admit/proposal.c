@@ -10,10 +10,10 @@
  * budget? The base of an adaptable lease may move. */
 static bool takes_more(const struct partition *next, const struct partition *now)
 {
-	const struct cuset *claim = partition_claim(next);
+	const struct cuset claim = partition_claim(next), claimed = partition_claim(now);
 
-	return cuset_count(claim) > cuset_count(partition_claim(now)) ||
-	       (!next->adaptation && !cuset_within(claim, &now->occupied)) ||
+	return cuset_count(&claim) > cuset_count(&claimed) ||
+	       (!next->adaptation && !cuset_within(&claim, &claimed)) ||
 	       !budget_within(&next->charged, &now->charged);
 }
 
@@ -48,11 +48,12 @@ static void note_change(struct arbiter *arbiter, const struct lease *lease, cons
 
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		const struct partition *p = &lease->partitions[i], *had = &old->partitions[i];
+		const struct cuset claim = partition_claim(p), claimed = partition_claim(had);
 
 		if (takes_more(p, had))
 			more |= UINT64_C(1) << p->gpu;
 		less_room |= p->count > had->count;
-		if (!cuset_within(partition_claim(had), partition_claim(p)))
+		if (!cuset_within(&claimed, &claim))
 			freed |= UINT64_C(1) << p->gpu; /* the base of an adaptable lease */
 		if (!cuset_equal(&p->cus, &had->cus))
 			lend_disturb(arbiter, lease, p->gpu);

@@ -76,9 +76,15 @@ static void hold_all(const struct review *review, struct held *ret)
 			continue;
 		ret->leases++;
 		ret->gpus |= lease_gpus(lease);
-		for (size_t j = 0; j < lease->n_partitions; j++)
-			quota_add_share(arbiter, lease, &lease->partitions[j],
-					&ret->on[lease->partitions[j].gpu]);
+		for (size_t j = 0; j < lease->n_partitions; j++) {
+			struct partition p = lease->partitions[j];
+
+			/* What it has, or what it waits for: it never has both. */
+			if (cuset_count(&p.resize) > cuset_count(&p.occupied))
+				p.cus = p.occupied = p.resize;
+			p.resize = (struct cuset){ 0 };
+			quota_add_share(arbiter, lease, &p, &ret->on[p.gpu]);
+		}
 	}
 }
 

@@ -109,7 +109,7 @@ enum enforce_step arbiter_next_enforce_step(struct arbiter *arbiter, uint64_t no
 			continue;
 		}
 		lease->enforce.step++;
-		if (lease_joins(lease)) {
+		if (lease_shares(lease)) {
 			lease->lend.late = true;
 			arbiter->times_late++;
 			ledger_examine_again(arbiter, lease_gpus(lease));
@@ -144,7 +144,7 @@ void arbiter_give_time(struct arbiter *arbiter, uint64_t now_usec)
 	}
 	/* Derived from the deadlines of borrowers: arbiter_lend() does it again. */
 	for (size_t i = 0; given && i < arbiter->n_leases; i++)
-		if (lease_awaits_cus(arbiter->leases[i]))
+		if (lease_deadline_awaits(arbiter->leases[i]))
 			arbiter->leases[i]->deadline_usec = UINT64_MAX;
 }
 

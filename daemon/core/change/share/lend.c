@@ -73,11 +73,13 @@ void lend_rest(const struct arbiter *arbiter, struct lease *lease, uint64_t now_
 static bool shrink_partition(struct arbiter *arbiter, const struct lease *lease,
 			     struct partition *p, const struct claims *claims)
 {
+	const struct cuset claim = partition_claim(p);
 	struct cuset cus, others = claims->promised[p->gpu];
 
 	if (lease_joins(lease))
 		cuset_remove(&others, &p->adaptation->promised);
 	cuset_add(&others, &claims->claimed[p->gpu]);
+	cuset_remove(&others, &claim);
 	cuset_add(&others, &p->adaptation->yields);
 	p->adaptation->yields = (struct cuset){ 0 };
 	if (lease->lend.unbound)
@@ -158,7 +160,11 @@ static void grant(struct arbiter *arbiter, struct lease *lease)
 
 static void finish_resize(struct arbiter *arbiter, struct lease *lease)
 {
-	ledger_finish_resize(arbiter, lease);
+	ledger_discharge(arbiter, lease);
+	borrow_finish_resize(arbiter, lease);
+	ledger_charge(arbiter, lease);
+	ledger_wake(arbiter, lease_gpus(lease));
+	memset(lease->reason, 0, sizeof(lease->reason));
 	for (size_t i = 0; i < lease->n_partitions; i++)
 		lend_disturb(arbiter, lease, lease->partitions[i].gpu);
 	ledger_touch(arbiter, lease, TOUCH_CHANGED);
@@ -184,7 +190,7 @@ static uint64_t granted_by(const struct arbiter *arbiter, const struct lease *le
 /* A deadline that was published stays as long as it can be kept. */
 static void set_granted_by(struct arbiter *arbiter, struct lease *lease, uint64_t by)
 {
-	if (lease->deadline_usec == by ||
+	if (!lease_deadline_awaits(lease) || lease->deadline_usec == by ||
 	    (lease->deadline_usec != UINT64_MAX && by != lease->lend.give_up_usec))
 		return;
 	lease->deadline_usec = by;

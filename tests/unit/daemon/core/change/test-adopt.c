@@ -175,6 +175,31 @@ TEST(revoked_lease_that_awaits_cus_of_a_resize_is_active_after_a_restart)
 	lending_done(&l);
 }
 
+/* gpuarbd was killed when it had saved the larger base, and not yet that the borrower had returned its CUs. */
+TEST(lease_with_a_larger_base_proves_that_the_borrower_has_acknowledged)
+{
+	struct lending old = lending_of(1), l = lending_of(1);
+	struct lease *first = borrow(&old, 4, 60), *second = borrow(&old, 4, 60);
+	char why[256];
+
+	follow(&old, first);
+	follow(&old, second);
+	follow(&old, first);
+	CHECK(resize_as(&old.s, first, "cus-min=45 cus-max=60") == 0);
+	settle(&old);
+	CHECK(lease_awaits_resize(first));
+	second = saved(second);
+	follow(&old, ledger_find(old.s.arbiter, second->id));
+	CHECK(!lease_awaits_resize(first));
+	first = saved(first);
+	CHECK(adopt_saved(l.s.arbiter, first, "", why, sizeof(why)) == 0);
+	CHECK(adopt_saved(l.s.arbiter, second, "", why, sizeof(why)) == 0);
+	arbiter_adopted(l.s.arbiter, l.now);
+	CHECK(first->state == STATE_GRANTED && second->acknowledged == second->generation);
+	scene_done(&old.s);
+	lending_done(&l);
+}
+
 /* ---- changed hardware -------------------------------------------------------------- */
 
 TEST(adopted_gang_with_a_missing_gpu_is_ending_and_its_other_gpus_stay_charged)
@@ -286,6 +311,20 @@ TEST(adopted_mask_with_half_a_wgp_or_an_empty_xcc_ends_its_lease)
 		arbiter_free(old);
 		arbiter_free(new);
 	}
+}
+
+TEST(adopted_lease_cannot_await_a_base_that_is_no_rectangle)
+{
+	_cleanup_(pair_done) struct pair p = pair_of(1);
+	struct lease *lease = saved(grant(&p.old, ANY, 20));
+	struct partition *part;
+
+	make_adaptable(lease);
+	part = &lease->partitions[0];
+	part->resize.pair[0] = 3;
+	part->resize.pair[1] = 1;
+	CHECK(adopt(&p, lease) == 0 && lease->state == STATE_ENDING);
+	CHECK(strstr(lease->reason, "rectangle"));
 }
 
 TEST(adopted_ending_lease_keeps_its_reason)

@@ -265,25 +265,193 @@ TEST_WITH(resize_without_bounds_keeps_those_of_an_adaptable_lease, struct lendin
 	CHECK(resize(l, lease, 0, 20, 10) == -EINVAL && lease->generation == 5);
 }
 
-TEST_WITH(resize_of_an_adaptable_lease_reclaims_nothing, struct lending *l)
+/* Two leases that share the 60 CUs. */
+static void share_evenly(struct lending *l, struct lease **ret_first, struct lease **ret_second)
 {
-	struct lease *first = borrow(l, 4, 30), *second = borrow(l, 4, 30);
+	*ret_first = borrow(l, 4, 60);
+	*ret_second = borrow(l, 4, 60);
+	for (int i = 0; i < 4; i++) {
+		follow(l, *ret_first);
+		follow(l, *ret_second);
+		pass(l, 3 * SECOND_USEC);
+	}
+	CHECK(cus_of(*ret_first) == 30 && cus_of(*ret_second) == 30);
+}
+
+TEST_WITH(resize_of_an_adaptable_lease_reclaims_as_a_new_request_does, struct lending *l)
+{
+	struct lease *first, *second;
 	uint64_t generation;
 
+	share_evenly(l, &first, &second);
+	generation = second->generation;
+	CHECK(resize(l, first, 60, 20, 0) == 0 && base_of(first) == 20); /* it has them */
+	CHECK(second->generation == generation);
+	follow(l, first);
+	CHECK(resize(l, first, 60, 45, 0) == 0 && lease_awaits_resize(first));
+	CHECK(base_of(first) == 20 && cus_of(first) == 30);
+	CHECK(*reason_of(l->s.arbiter, first));
+	CHECK(!grant(&l->s, LAB, 28)); /* the base to be is claimed */
+	CHECK(cus_of(second) == 15 && second->deadline_usec < UINT64_MAX);
+	follow(l, first);
+	pass(l, 3 * SECOND_USEC);
+	CHECK(cus_of(first) == 30 && lease_awaits_resize(first));
+	follow(l, second);
+	CHECK(!lease_awaits_resize(first) && base_of(first) == 45 && cus_of(first) == 45);
+	CHECK(cuset_within(&first->partitions[0].cus, &first->partitions[0].occupied));
+	release(l->s.arbiter, second->id);
+	follow(l, first);
+	pass(l, 3 * SECOND_USEC);
+	CHECK(cus_of(first) == 60);
+}
+
+TEST_WITH(resize_of_an_adaptable_lease_leaves_others_what_they_never_lose, struct lending *l)
+{
+	struct lease *first, *second;
+
+	share_evenly(l, &first, &second);
+	CHECK(resize(l, first, 60, 57, 0) < 0 && l->s.result.kind == RESULT_NO_CAPACITY);
+	CHECK(resize(l, first, 60, 45, 0) == 0);
+	CHECK(resize(l, second, 30, 30, 0) < 0 && l->s.result.kind == RESULT_NO_CAPACITY);
+	CHECK(resize(l, first, 60, 10, 0) == 0 && !lease_awaits_resize(first)); /* taken back */
+	CHECK(base_of(first) == 10);
+	follow(l, first);
+	follow(l, second);
+	CHECK(resize(l, second, 30, 30, 0) == 0);
+}
+
+TEST_WITH(adaptable_lease_that_awaits_a_resize_shrinks_for_others, struct lending *l)
+{
+	struct lease *first, *second, *lab;
+
+	share_evenly(l, &first, &second);
+	CHECK(resize(l, second, 60, 36, 0) == 0 && lease_awaits_resize(second));
+	CHECK((lab = grant(&l->s, LAB, 8)) && lab->state == STATE_ACTIVATING);
+	settle(l);
+	follow(l, first);
+	follow(l, second);
+	follow(l, first);
+	CHECK(lab->state == STATE_GRANTED && !lease_awaits_resize(second));
+	CHECK(base_of(second) == 36 && cus_of(first) >= base_of(first));
+}
+
+/* Its queues have the CUs that left the mask until it acknowledges, also those that it was to get. */
+TEST_WITH(resize_that_is_taken_back_keeps_what_queues_have, struct lending *l)
+{
+	struct arbiter *arbiter = l->s.arbiter;
+	struct lease *first, *second;
+	struct cuset has;
+
+	share_evenly(l, &first, &second);
+	CHECK(arbiter_bind(arbiter, second->id, 77, false) == 0);
+	arbiter_add_holder(arbiter, second->id);
+	CHECK(resize(l, second, 60, 36, 0) == 0 && lease_awaits_resize(second));
+	follow(l, second);
+	has = second->partitions[0].cus;
+	arbiter_unbind(arbiter, second, 77); /* nothing can be made to give CUs back */
+	settle(l);
+	CHECK(cus_of(second) < 30);
+	CHECK(resize(l, second, 4, 4, 4) == 0 && !lease_awaits_resize(second));
+	CHECK(cuset_within(&has, &second->partitions[0].occupied));
+}
+
+TEST_WITH(deadline_to_return_cus_stays_while_a_lease_awaits_a_resize, struct lending *l)
+{
+	struct lease *first, *second;
+	uint64_t deadline;
+
+	share_evenly(l, &first, &second);
+	CHECK(resize(l, second, 60, 36, 0) == 0 && lease_awaits_resize(second));
+	follow(l, second);
+	CHECK(grant(&l->s, LAB, 12));
+	settle(l);
+	deadline = second->deadline_usec;
+	CHECK(deadline < UINT64_MAX);
+	settle(l);
+	CHECK(resize(l, second, 60, 36, 0) == 0 && second->deadline_usec == deadline);
+	follow(l, first);
+	CHECK(!lease_awaits_resize(second) && second->deadline_usec == deadline);
+	follow(l, second);
+	CHECK(second->deadline_usec == UINT64_MAX);
+}
+
+TEST_WITH(resize_within_the_mask_of_an_adaptable_lease_takes_nothing_from_others, struct lending *l)
+{
+	struct lease *first, *second;
+
+	for (unsigned cus = 4; cus <= 28; cus++) {
+		share_evenly(l, &first, &second);
+		CHECK(resize(l, second, 60, cus, 0) == 0);
+		CHECK(!lease_awaits_resize(second) && base_of(second) >= cus);
+		CHECK(cus_of(first) == 30);
+		release(l->s.arbiter, first->id);
+		release(l->s.arbiter, second->id);
+		settle(l);
+	}
+}
+
+TEST_WITH(resize_of_a_lease_that_has_not_returned_cus_awaits_them, struct lending *l)
+{
+	struct lease *first = borrow(l, 4, 60), *second = borrow(l, 4, 60);
+
+	settle(l);
+	CHECK(cus_of(first) == 30 && second->state == STATE_ACTIVATING);
+	CHECK(resize(l, first, 60, 45, 0) == 0);
+	follow(l, first);
+	follow(l, second);
+	follow(l, first);
+	CHECK(base_of(first) == 45 && second->state == STATE_GRANTED);
+}
+
+TEST_WITH(resize_that_names_no_base_keeps_the_one_that_the_lease_awaits, struct lending *l)
+{
+	struct lease *first, *second;
+
+	share_evenly(l, &first, &second);
+	CHECK(resize(l, first, 60, 45, 0) == 0 && lease_awaits_resize(first));
+	CHECK(resize_as(&l->s, first, "queues=3") == 0 && lease_awaits_resize(first));
+	settle(l);
+	follow(l, second);
+	CHECK(base_of(first) == 45);
+}
+
+TEST_WITH(what_a_lease_has_not_returned_is_said_before_what_it_awaits, struct lending *l)
+{
+	struct lease *first, *second, *late;
+
+	share_evenly(l, &first, &second);
+	CHECK(resize(l, second, 60, 36, 0) == 0 && lease_awaits_resize(second));
+	follow(l, second);
+	CHECK(grant(&l->s, LAB, 12));
+	settle(l);
+	CHECK(strstr(reason_of(l->s.arbiter, second), "lease 1"));
+	l->now += 2 * SECOND_USEC;
+	while (arbiter_next_enforce_step(l->s.arbiter, l->now, &late))
+		CHECK(late == first || late == second);
+	settle(l);
+	CHECK(strstr(reason_of(l->s.arbiter, second), "deadline"));
+}
+
+/* It never has its mask and the base to be at the same time. */
+TEST_WITH(lease_that_awaits_a_resize_is_within_its_quota, struct lending *l)
+{
+	struct tenant *tenant = add_tenant(l->s.arbiter, "small", OTHER, CLASS_BESTEFFORT);
+	struct lease *first, *second;
+
+	tenant->max_cus = (struct limit){ LIMIT_COUNT, 40 };
+	second = borrow(l, 4, 60);
+	first = reserve_as(l, OTHER, "cus=1 cus-min=1 cus-max=60 queues=2; adaptable=1");
 	for (int i = 0; i < 4; i++) {
 		follow(l, first);
 		follow(l, second);
 		pass(l, 3 * SECOND_USEC);
 	}
-	generation = second->generation;
-	CHECK(resize(l, first, 50, 45, 0) < 0 && l->s.result.kind == RESULT_NO_CAPACITY);
-	CHECK(resize(l, first, 60, 20, 0) == 0 && base_of(first) == 20);
-	CHECK(second->generation == generation);
-	CHECK(!cuset_overlap(&first->partitions[0].cus, &second->partitions[0].cus));
-	release(l->s.arbiter, second->id);
+	CHECK(resize(l, first, 60, 36, 0) == 0 && lease_awaits_resize(first));
+	arbiter_review(l->s.arbiter);
+	CHECK(first->state == STATE_GRANTED);
+	follow(l, second);
 	follow(l, first);
-	pass(l, 3 * SECOND_USEC);
-	CHECK(cus_of(first) == 60);
+	CHECK(base_of(first) == 36 && cus_of(first) <= 40);
 }
 
 TEST_WITH(request_that_waits_gets_what_a_smaller_base_frees, struct lending *l)

@@ -177,6 +177,8 @@ static void any_partition(struct play *play, struct partition *p)
 	p->isolation = (enum isolation)(1 + play_below(play, ISOLATION_SHARED));
 	p->alone = play_chance(play, 50);
 	p->any_shape = play_chance(play, 50);
+	if (play_chance(play, 30))
+		any_cus(play, gpu, &p->resize);
 	if (p->adaptation) {
 		any_cus(play, gpu, &p->adaptation->base);
 		any_cus(play, gpu, &p->adaptation->before);
