@@ -20,18 +20,13 @@
 static int check_gpu(const struct settings *settings, const struct gpu_info *info, bool *found,
 		     struct diagnostics *diagnostics)
 {
-	char why[FLOOR_TEXT];
-
 	for (size_t i = 0; i < settings->n_tenants; i++) {
 		const struct tenant *tenant = &settings->tenants[i];
 
 		found[i] |= tenant->reserved_gpu && strcmp(tenant->reserved_gpu, info->name) == 0;
 	}
 	settings_check_shares(settings, info, diagnostics);
-	if (settings_check_floors(settings, info, why) >= 0)
-		return 0;
-	diagnostics_add(diagnostics, true, "%s", why);
-	return -EINVAL;
+	return settings_check_floors(settings, info, true, diagnostics);
 }
 
 /* at: the place of simulate; NULL: it is not of these settings. */

@@ -61,10 +61,10 @@ static const char *unseen(const struct arbiter *arbiter, const struct gpu *gpu)
 static int append_floor_excess(sd_bus_message *reply, const struct arbiter *arbiter,
 			       const struct gpu *gpu)
 {
-	char why[FLOOR_TEXT] = "";
+	_cleanup_(diagnostics_done) struct diagnostics found = { 0 };
 
-	settings_check_floors(arbiter->settings, &gpu->info, why);
-	return bus_append_text(reply, why);
+	settings_check_floors(arbiter->settings, &gpu->info, true, &found);
+	return bus_append_text(reply, found.n > 0 ? found.list[0].text : "");
 }
 
 static int append_slowdowns(sd_bus_message *m, const struct calibrated *calibrated)

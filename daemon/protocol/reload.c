@@ -84,16 +84,13 @@ void reload_check_floors(const struct daemon *daemon, struct diagnostics *diagno
 {
 	const struct arbiter *arbiter = daemon->arbiter;
 	const struct settings *settings = arbiter->settings;
-	char why[FLOOR_TEXT];
 
-	for (size_t i = 0; i < arbiter->n_gpus; i++)
-		if (!arbiter->gpus[i].absent &&
-		    settings_check_floors(settings, &arbiter->gpus[i].info, why) < 0)
-			diagnostics_add(diagnostics, false, "%s: not all of it can be kept free",
-					why);
-	for (size_t i = 0; i < arbiter->n_gpus; i++)
-		if (!arbiter->gpus[i].absent)
-			settings_check_shares(settings, &arbiter->gpus[i].info, diagnostics);
+	for (size_t i = 0; i < arbiter->n_gpus; i++) {
+		if (arbiter->gpus[i].absent)
+			continue;
+		settings_check_floors(settings, &arbiter->gpus[i].info, false, diagnostics);
+		settings_check_shares(settings, &arbiter->gpus[i].info, diagnostics);
+	}
 	for (size_t i = 0; i < settings->n_tenants; i++) {
 		const char *rest = settings->tenants[i].only_gpus;
 		char name[GPU_NAME_MAX];

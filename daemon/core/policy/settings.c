@@ -376,8 +376,8 @@ static void list_parts(const struct settings *settings, const struct gpu_info *g
 		snprintf(buf + at, size - at, " and %zu more", more);
 }
 
-int settings_check_floors(const struct settings *settings, const struct gpu_info *gpu,
-			  char buf[static FLOOR_TEXT])
+int settings_check_floors(const struct settings *settings, const struct gpu_info *gpu, bool error,
+			  struct diagnostics *diagnostics)
 {
 	const struct {
 		const char *key;
@@ -389,7 +389,7 @@ int settings_check_floors(const struct settings *settings, const struct gpu_info
 		[FLOOR_PROCESSES] = { "reserved-processes", gpu->process_slots },
 	};
 	uint64_t sum[FLOOR_KEYS] = { 0 }, part[FLOOR_KEYS];
-	char parts[FLOOR_TEXT - 192];
+	char parts[320];
 
 	for (size_t i = 0; i < settings->n_tenants; i++) {
 		find_part(&settings->tenants[i], gpu, part);
@@ -400,11 +400,13 @@ int settings_check_floors(const struct settings *settings, const struct gpu_info
 		if (sum[key] <= keys[key].has)
 			continue;
 		list_parts(settings, gpu, (enum floor_key)key, parts, sizeof(parts));
-		return refuse(buf, FLOOR_TEXT, -ENOSPC,
-			      "%s of all tenants adds up to %llu (%s), and %s has %llu",
-			      keys[key].key, (unsigned long long)sum[key], parts,
-			      gpu->name[0] ? gpu->name : gpu->device,
-			      (unsigned long long)keys[key].has);
+		diagnostics_add(diagnostics, error,
+				"%s of all tenants adds up to %llu (%s), and %s has %llu%s",
+				keys[key].key, (unsigned long long)sum[key], parts,
+				gpu->name[0] ? gpu->name : gpu->device,
+				(unsigned long long)keys[key].has,
+				error ? "" : ": not all of it can be kept free");
+		return -ENOSPC;
 	}
 	return 0;
 }

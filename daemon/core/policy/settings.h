@@ -283,11 +283,10 @@ bool tenant_has_floor(const struct tenant *tenant);
 /* A floor is kept only where the tenant may have leases. */
 bool tenant_floor_is_on(const struct tenant *tenant, const char *gpu);
 
-/* Whether this GPU has what all floors reserve; else -ENOSPC, with the sum and the part of each tenant
- * in buf. */
-#define FLOOR_TEXT 512U
-int settings_check_floors(const struct settings *settings, const struct gpu_info *gpu,
-			  char buf[static FLOOR_TEXT]);
+/* Whether this GPU has what all floors reserve; else -ENOSPC, with an error, or a warning that gpuarbd
+ * goes on, which names the sum and the part of each tenant. */
+int settings_check_floors(const struct settings *settings, const struct gpu_info *gpu, bool error,
+			  struct diagnostics *diagnostics);
 
 /* Warns of shares that are less than one CU or engine of a GPU which their tenant may use. */
 void settings_check_shares(const struct settings *settings, const struct gpu_info *gpu,

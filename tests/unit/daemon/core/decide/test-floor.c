@@ -202,38 +202,54 @@ TEST_WITH(floor_fills_when_older_leases_end, struct scene *s)
 	CHECK(grant(s, ANY, 30) && !grant(s, ANY, 15) && grant_engines(s, AR, 2));
 }
 
+/* Is this, and no more, said of the floors on this GPU? NULL: nothing. */
+static bool floors_say(const struct scene *s, const char *key, const char *sum)
+{
+	_cleanup_(diagnostics_done) struct diagnostics found = { 0 };
+	struct gpu_info gpu = radeon_vii("0000:03:00.0");
+
+	if (settings_check_floors(s->arbiter->settings, &gpu, true, &found) == 0)
+		return !key && found.n == 0;
+	return key && found.n == 1 && found.list[0].error && strstr(found.list[0].text, key) &&
+	       strstr(found.list[0].text, sum);
+}
+
 TEST_WITH(sum_of_all_floors_is_compared_with_the_gpu, struct scene *s)
 {
-	const struct settings *settings = s->arbiter->settings;
-	struct gpu_info gpu = radeon_vii("0000:03:00.0");
 	struct tenant *a, *b;
-	char why[FLOOR_TEXT];
 
 	add_floor(s, 2);
 	b = add_tenant(s->arbiter, "b", 8, CLASS_GUARANTEED);
 	a = &s->arbiter->settings->tenants[1];
 	b->reserved_cus = (struct limit){ LIMIT_COUNT, 30 };
-	CHECK(settings_check_floors(settings, &gpu, why) == 0);
+	CHECK(floors_say(s, NULL, NULL));
 	b->reserved_cus.value = 31;
-	CHECK(settings_check_floors(settings, &gpu, why) == -ENOSPC);
-	CHECK(strstr(why, "reserved-cus") && strstr(why, "0000:03:00.0"));
-	CHECK(strstr(why, " 61 (b 31, ar 30),") && strstr(why, " 60"));
+	CHECK(floors_say(s, "reserved-cus ", " 61 (b 31, ar 30), and 0000:03:00.0 has 60"));
 	b->reserved_cus.value = 30;
 	a->reserved_engines = 5;
-	CHECK(settings_check_floors(settings, &gpu, why) == -ENOSPC);
-	CHECK(strstr(why, "reserved-shader-engines"));
+	CHECK(floors_say(s, "reserved-shader-engines ", " 5 (ar 5),"));
 	a->reserved_engines = 0;
 	a->reserved_cus = (struct limit){ LIMIT_COUNT, 16 }; /* two engines: 30 */
-	CHECK(settings_check_floors(settings, &gpu, why) == 0);
+	CHECK(floors_say(s, NULL, NULL));
 	a->reserved_queues = 20;
 	b->reserved_queues = 5;
-	CHECK(settings_check_floors(settings, &gpu, why) == -ENOSPC);
+	CHECK(floors_say(s, "reserved-queues ", " 25 ("));
 	b->reserved_queues = 4;
 	a->reserved_processes = 9;
-	CHECK(settings_check_floors(settings, &gpu, why) == -ENOSPC);
-	CHECK(strstr(why, "reserved-processes") && strstr(why, " 9 (ar 9),"));
+	CHECK(floors_say(s, "reserved-processes ", " 9 (ar 9),"));
 	a->reserved_gpu = strdup("0000:04:00.0");
-	CHECK(settings_check_floors(settings, &gpu, why) == 0);
+	CHECK(floors_say(s, NULL, NULL));
+}
+
+TEST_WITH(floors_that_gpuarbd_cannot_keep_are_a_warning, struct scene *s)
+{
+	_cleanup_(diagnostics_done) struct diagnostics found = { 0 };
+	struct gpu_info gpu = radeon_vii("0000:03:00.0");
+
+	add_floor(s, 5);
+	CHECK(settings_check_floors(s->arbiter->settings, &gpu, false, &found) == -ENOSPC);
+	CHECK(found.n == 1 && !found.list[0].error &&
+	      strstr(found.list[0].text, " has 4: not all of it can be kept free"));
 }
 
 /* Is this, and no more, said of the shares? NULL: nothing. */
@@ -266,8 +282,7 @@ TEST_WITH(share_of_less_than_one_is_named_with_what_would_work, struct scene *s)
 
 TEST_WITH(sum_of_many_floors_names_the_first, struct scene *s)
 {
-	struct gpu_info gpu = radeon_vii("0000:03:00.0");
-	char why[FLOOR_TEXT], name[REQUEST_TEXT];
+	char name[REQUEST_TEXT];
 
 	for (unsigned i = 0; i < 7; i++) {
 		struct tenant *tenant;
@@ -276,8 +291,7 @@ TEST_WITH(sum_of_many_floors_names_the_first, struct scene *s)
 		tenant = add_tenant(s->arbiter, name, 20 + i, CLASS_GUARANTEED);
 		tenant->reserved_cus = (struct limit){ LIMIT_COUNT, 20 };
 	}
-	CHECK(settings_check_floors(s->arbiter->settings, &gpu, why) == -ENOSPC);
-	CHECK(strstr(why, " 140 (") && strstr(why, " 20 and 3 more), and 0000:03:00.0 has 60"));
+	CHECK(floors_say(s, " 140 (", " 20 and 3 more), and 0000:03:00.0 has 60"));
 }
 
 /* Plans what is left of the floor on each GPU. */
