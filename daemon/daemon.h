@@ -170,7 +170,8 @@ int liveness_check_room(const struct daemon *daemon, uid_t owner, unsigned more,
 
 /* The process that asked for an adaptable lease, where the request names none: its pidfd, or -1 where
  * it has ended or changed its user since its connection was first used. */
-int liveness_open_asker(const struct caller *caller, const struct request *request);
+int liveness_open_asker(const struct daemon *daemon, const struct caller *caller,
+			const struct request *request);
 
 /* The process was chosen to be bound to the lease: the process that asked is not bound by default any
  * more. */

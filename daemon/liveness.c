@@ -16,6 +16,7 @@
 #include "protocol/protocol.h"
 #include "sys/liveness/shelf.h"
 #include "sys/process.h"
+#include "util/fd.h"
 
 /* fds for the bus, the event loop, files being written, and above all for calls under way: each
  * call can bring 16 fds (max_message_unix_fds of a bus), and dbus-daemon has up to 64 of them on
@@ -212,9 +213,15 @@ int liveness_check_process(const struct daemon *daemon, const struct caller *cal
 	return 0;
 }
 
-int liveness_open_asker(const struct caller *caller, const struct request *request)
+int liveness_open_asker(const struct daemon *daemon, const struct caller *caller,
+			const struct request *request)
 {
-	return request->adaptable ? process_open(caller->pid, caller->start_time, caller->uid) : -1;
+	_cleanup_fd_ int fd = -1;
+	uid_t uid = (uid_t)-1;
+
+	if (request->adaptable)
+		fd = process_open(caller->pid, caller->start_time, &uid);
+	return settings_same_user(daemon->arbiter->settings, uid, caller->uid) ? take_fd(&fd) : -1;
 }
 
 static int too_many_fds(struct result *result, int r)

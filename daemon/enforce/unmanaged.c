@@ -48,10 +48,11 @@ static struct unleased *find(struct daemon *daemon, pid_t pid, uint64_t start_ti
 /* A pidfd, unless the process has ended, or one of its uids is root's or exempt. */
 static int open_process(const struct daemon *daemon, const struct unleased *process)
 {
-	_cleanup_fd_ int fd = process_open(process->pid, process->start_time, process->uid);
-	uid_t uids[3];
+	uid_t uid, uids[3];
+	_cleanup_fd_ int fd = process_open(process->pid, process->start_time, &uid);
 
-	if (fd < 0 || process_uids(process->pid, uids) < 0 || !process_is_alive(fd))
+	if (fd < 0 || uid != process->uid || process_uids(process->pid, uids) < 0 ||
+	    !process_is_alive(fd))
 		return -ESRCH;
 	for (size_t i = 0; i < ARRAY_SIZE(uids); i++)
 		if (settings_is_exempt(daemon->arbiter->settings, uids[i]))

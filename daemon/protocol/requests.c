@@ -68,9 +68,10 @@ static int not_saved(const struct daemon *daemon, uint64_t id, int r, const char
 
 /* ---- Plan and Reserve ---------------------------------------------------------------------- */
 
-static bool can_bind(const struct caller *caller, const struct request *request)
+static bool can_bind(const struct daemon *daemon, const struct caller *caller,
+		     const struct request *request)
 {
-	_cleanup_fd_ int fd = liveness_open_asker(caller, request);
+	_cleanup_fd_ int fd = liveness_open_asker(daemon, caller, request);
 
 	return fd >= 0;
 }
@@ -82,7 +83,7 @@ static int plan(void *userdata, const struct caller *caller, struct request *req
 	const struct daemon *daemon = userdata;
 	struct caller asker = *caller;
 
-	asker.unbound = request->adaptable && !can_bind(caller, request);
+	asker.unbound = request->adaptable && !can_bind(daemon, caller, request);
 	ledger_name_gpus(daemon->arbiter, request);
 	return arbiter_plan_effects(daemon->arbiter, &asker, request, daemon_now_usec(), ret,
 				    effects, result);
@@ -229,7 +230,7 @@ static int try_reserve(struct daemon *daemon, const struct caller *caller, struc
 	if (process_fd >= 0)
 		r = liveness_check_process(daemon, caller, process_fd, &candidate.pid, result);
 	else
-		asker = liveness_open_asker(caller, request);
+		asker = liveness_open_asker(daemon, caller, request);
 	if (r < 0)
 		return r;
 	if (asker >= 0)

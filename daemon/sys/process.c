@@ -312,11 +312,11 @@ bool process_is_alive(int pidfd)
 	return poll(&end, 1, 0) == 0;
 }
 
-int process_open(pid_t pid, uint64_t start_time, uid_t uid)
+int process_open(pid_t pid, uint64_t start_time, uid_t *ret_uid)
 {
 	_cleanup_fd_ int fd = -1;
 	pid_t of_pid;
-	uid_t of;
+	uid_t uid;
 	int r;
 
 	if (pid <= 0 || start_time == 0)
@@ -324,12 +324,13 @@ int process_open(pid_t pid, uint64_t start_time, uid_t uid)
 	fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (fd < 0)
 		return -errno;
-	r = process_of_pidfd(fd, &of_pid, &of);
+	r = process_of_pidfd(fd, &of_pid, &uid);
 	if (r < 0)
 		return r;
 	/* The process of fd was alive after its start time was read. */
-	if (process_start_time(pid) != start_time || of != uid || !process_is_alive(fd))
+	if (process_start_time(pid) != start_time || !process_is_alive(fd))
 		return -ESRCH;
+	*ret_uid = uid;
 	return take_fd(&fd);
 }
 

@@ -38,8 +38,8 @@ int process_uids(pid_t pid, uid_t ret[static 3]);
 /* The device number of its controlling terminal; 0: it has none. */
 dev_t process_terminal(pid_t pid);
 
-/* A pidfd of the process that had this pid, start time and effective uid before, or -ESRCH. */
-int process_open(pid_t pid, uint64_t start_time, uid_t uid);
+/* A pidfd of the process that had this pid and start time before, or -ESRCH, and its effective uid now. */
+int process_open(pid_t pid, uint64_t start_time, uid_t *ret_uid);
 
 /* Whether a thread of a process exists and has not ended; a zombie has. */
 bool process_runs(pid_t pid, pid_t thread);

@@ -281,6 +281,14 @@ TEST(kernel_thread_is_not_bound)
 
 #define SUBORDINATE 70000 /* of STRANGER */
 
+static void start_with_subordinates(struct rig *rig, const char *options)
+{
+	rig_write(rig, "subuid", "daemon:70000:10\n");
+	CHECK(setenv("GPUARB_SUBUID", rig_path(rig, "subuid"), 1) == 0);
+	rig_start(rig, options);
+	CHECK(unsetenv("GPUARB_SUBUID") == 0);
+}
+
 TEST(subordinate_uid_has_the_quota_of_its_owner)
 {
 	sd_bus *owner, *subordinate, *other;
@@ -289,11 +297,8 @@ TEST(subordinate_uid_has_the_quota_of_its_owner)
 	if (!getenv("GPUARB_BUS"))
 		SKIP("dbus-daemon does not admit users without a name");
 	rig_new(&rig);
-	rig_write(&rig, "subuid", "daemon:70000:10\n");
 	rig_write(&rig, "tenants.d/10-test.conf", "[tenant *]\nmax-leases = 1\n");
-	CHECK(setenv("GPUARB_SUBUID", rig_path(&rig, "subuid"), 1) == 0);
-	rig_start(&rig, "--simulate=radeon-vii,radeon-vii");
-	CHECK(unsetenv("GPUARB_SUBUID") == 0);
+	start_with_subordinates(&rig, "--simulate=radeon-vii,radeon-vii");
 	owner = rig_connect(&rig, STRANGER);
 	subordinate = rig_connect(&rig, SUBORDINATE);
 	other = rig_connect(&rig, OTHER);
@@ -301,6 +306,25 @@ TEST(subordinate_uid_has_the_quota_of_its_owner)
 	CHECK(is_error(call(ask(owner, "Reserve", 15)), GPUARB_ERROR_QUOTA_EXCEEDED,
 		       "uid 1 holds 1"));
 	reserve(other, 15);
+	rig_done(&rig);
+}
+
+/* A lease that no process is bound to borrows nothing. */
+TEST(process_with_a_subordinate_uid_is_bound_to_the_adaptable_lease_that_it_asks_for)
+{
+	struct live_lease borrower;
+	sd_bus *root;
+	struct rig rig;
+
+	if (!getenv("GPUARB_BUS"))
+		SKIP("dbus-daemon does not admit users without a name");
+	rig_new(&rig);
+	lend_configure(&rig, GROW_NEVER, "report");
+	start_with_subordinates(&rig, LEND_GPU);
+	root = rig_connect(&rig, 0);
+	keep_inactive(root, 30);
+	borrower = borrow(rig_connect(&rig, SUBORDINATE));
+	CHECK(part_of(root, &borrower).cus > 30);
 	rig_done(&rig);
 }
 
