@@ -130,18 +130,18 @@ static unsigned kill_all(struct daemon *daemon, const struct lease *lease)
 {
 	_cleanup_(freep) struct lease_process *processes = calloc(LEASE_PROCESSES_MAX,
 								  sizeof(*processes));
-	unsigned killed = 0;
+	unsigned asked = 0;
 	size_t n;
 
 	if (!processes)
 		return 0;
 	n = known_processes(daemon->arbiter, lease->id, true, processes, LEASE_PROCESSES_MAX);
 	for (size_t i = 0; i < n && i < LEASE_PROCESSES_MAX; i++)
-		killed += !lease_is_bound(lease, processes[i].pid) &&
-			  kill_observed(daemon, lease, &processes[i]);
+		asked += !lease_is_bound(lease, processes[i].pid) &&
+			 kill_observed(daemon, lease, &processes[i]);
 	for (size_t i = 0; i < lease->n_bound; i++)
-		killed += kill_bound(daemon, lease, lease->bound[i]);
-	return killed;
+		asked += kill_bound(daemon, lease, lease->bound[i]);
+	return asked;
 }
 
 /* ---- freezing -------------------------------------------------------------------------- */
@@ -202,7 +202,8 @@ static void apply(struct daemon *daemon, struct lease *lease, enum enforce_step 
 		freeze(daemon, lease);
 	else
 		journal_events_lease(daemon, EVENT_OVERDUE, lease,
-				     ": %u of its processes were killed", kill_all(daemon, lease));
+				     ": gpuarb-enforce is asked to kill %u of its processes",
+				     kill_all(daemon, lease));
 }
 
 void overdue_enforce(struct daemon *daemon)

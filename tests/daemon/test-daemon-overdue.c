@@ -27,12 +27,15 @@ static void arrive(struct lend *s)
 	take_leases(s);
 }
 
-/* Without gpuarb-enforce; the log goes to a file until log_end(). */
-static void arrive_logged(struct lend *s, const char *enforce)
+/* socket: of gpuarb-enforce. The log goes to a file until log_end(). */
+static void arrive_logged(struct lend *s, const char *enforce, const char *socket)
 {
+	char option[128];
+
+	snprintf(option, sizeof(option), "--enforce=%s", socket);
 	rig_new(&s->rig);
 	log_begin(&s->rig);
-	lend_begin(s, IMPATIENT, enforce, "--enforce=/nonexistent");
+	lend_begin(s, IMPATIENT, enforce, option);
 	take_leases(s);
 }
 
@@ -59,7 +62,7 @@ TEST(enforce_report_reports_and_waits)
 	static struct lend s;
 	const char *said;
 
-	arrive_logged(&s, "report");
+	arrive_logged(&s, "report", "/nonexistent");
 	CHECK(is_fine(activate(s.bus, &s.rt)));
 	await_reason(&s, &s.borrower, "has not given back CUs that others need");
 	CHECK(boottime_usec() >= lease_number(s.bus, &s.borrower, "Deadline"));
@@ -114,7 +117,7 @@ TEST(without_gpuarb_enforce_a_lease_ends_and_its_process_is_logged)
 	pid_t pid;
 
 	pid = idler(STRANGER, &fd);
-	arrive_logged(&s, "kill");
+	arrive_logged(&s, "kill", "/nonexistent");
 	bind_process(s.crowd, &s.borrower, fd);
 	CHECK(is_fine(activate(s.bus, &s.rt)));
 	await_record(s.borrower.holder, GPUARB_RECORD_ENDING);
@@ -123,5 +126,28 @@ TEST(without_gpuarb_enforce_a_lease_ends_and_its_process_is_logged)
 	said = log_end(&s.rig);
 	CHECK(strstr(said, "0 of its"));
 	rig_done(&s.rig);
+	end_process(pid);
+}
+
+TEST(process_that_gpuarb_enforce_spares_is_not_called_killed)
+{
+	static struct lend s;
+	const char *said;
+	int fd;
+	pid_t pid;
+
+	memset(&helper, 0, sizeof(helper));
+	helper_listen(&helper);
+	helper_start(&helper, NULL, NULL, -1);
+	pid = idler(STRANGER, &fd);
+	arrive_logged(&s, "kill", helper.path);
+	bind_process(s.crowd, &s.borrower, fd); /* which the helper does not see on a GPU */
+	CHECK(is_fine(activate(s.bus, &s.rt)));
+	AWAIT_STATE(log_says(&s.rig, "does not use a KFD device"));
+	CHECK(lives(pid));
+	said = log_end(&s.rig);
+	CHECK(strstr(said, "gpuarb-enforce is asked to kill 1 of its processes"));
+	CHECK(!strstr(said, "were killed"));
+	depart(&s);
 	end_process(pid);
 }
