@@ -43,6 +43,24 @@ class Reserve(rig.MachineTest):
         with self.assertRaisesRegex(gpuarb.InvalidState, f'lease {lease.id} is closed'):
             _ = lease.cus
 
+    def test_a_closed_connection_does_nothing_while_a_lease_of_it_is_open(self) -> None:
+        arbiter = gpuarb.Arbiter()
+        with arbiter.reserve(cus=15) as lease:
+            arbiter.close()
+            calls: List[Callable[[], Any]] = [
+                arbiter.snapshot, arbiter.counters, arbiter.reload, arbiter.observe_clients,
+                lambda: arbiter.start(1), lambda: arbiter.set_timeout(1),
+                lambda: arbiter.set_interactive(True), lambda: arbiter.plan(cus=1),
+                lambda: arbiter.reserve(cus=1), lambda: arbiter.reserve_start(cus=1),
+                lambda: arbiter.release(lease.id)]
+            for call in calls:
+                with self.subTest(call), self.assertRaisesRegex(
+                        gpuarb.InvalidState, 'the connection to gpuarbd is closed'):
+                    call()
+            arbiter.close()
+            lease.resize(gpuarb.Want(cus=30))
+            self.assertEqual((lease.state, lease.cus), ('granted', 30))
+
     def test_a_copy_that_would_be_closed_again_cannot_be_made(self) -> None:
         with gpuarb.Arbiter() as arbiter, arbiter.reserve(cus=15) as lease:
             copies: List[Callable[[Any], Any]] = [copy.copy, copy.deepcopy, pickle.dumps]
@@ -105,6 +123,10 @@ class Reserve(rig.MachineTest):
                                 ({'cus': 1, 'name': 'a\0b'}, 'NUL'),
                                 ({'cus': 1, 'wait': -1}, '-1'),
                                 ({'cus': 1, 'wait': math.nan}, 'nan'),
+                                ({'cus': 1, 'duration': 0.5}, 'duration=0.5: .* from 1'),
+                                ({'cus': 1, 'duration': 1e-9}, 'duration=1e-09: .* from 1'),
+                                ({'cus': 1, 'duration': math.inf}, 'duration=inf: .* 0 '),
+                                ({'cus': 1, 'duration': '5'}, "duration='5'"),
                                 ({'cus': 1, 'shape': 'circle'}, 'circle'),
                                 ({'cus': '25%', 'cus_min': 2.5}, 'cus_min'),
                                 ({'cus': None}, 'cus'),

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import (Any, Callable, Concatenate, Optional, ParamSpec, Type, TypeVar, Union)
 
 from .counters import Counters, read_counters
-from .handle import Handle, Single
+from .handle import Handle, Single, closed
 from .lease import Lease
 from .library import lib
 from .plan import Plan, make_plan
@@ -52,8 +52,15 @@ class Arbiter(Single):
     process makes its own."""
 
     def __init__(self) -> None:
-        self._handle = Handle()
+        self._shared = Handle()
         self._closed = False
+
+    @property
+    def _handle(self) -> Handle:
+        """The handle, which its leases share, and use after close()."""
+        if self._closed:
+            raise closed()
+        return self._shared
 
     def __enter__(self) -> 'Arbiter':
         return self
@@ -63,10 +70,11 @@ class Arbiter(Single):
         self.close()
 
     def close(self) -> None:
-        """Closes the connection. Its leases stay, and connect again when they have to."""
+        """Closes the connection: every call but this one then raises InvalidState. Its leases stay,
+        and connect again when they have to."""
         if not self._closed:
             self._closed = True
-            self._handle.leave()
+            self._shared.leave()
 
     def __del__(self) -> None:
         if hasattr(self, '_closed'):

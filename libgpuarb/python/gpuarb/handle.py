@@ -23,6 +23,11 @@ class Single:
         raise TypeError(f'{self!r} cannot be copied or pickled')
 
 
+def closed() -> InvalidState:
+    """The exception for a call of a closed connection."""
+    return InvalidState(errno.EBADFD, 'the connection to gpuarbd is closed')
+
+
 class Handle:
     """struct gpuarb. Leases share the handle that they were made with, and its lock. The last user
     that leaves closes it."""
@@ -52,7 +57,7 @@ class Handle:
             raise InvalidState(errno.EBADFD, 'the connection to gpuarbd belongs to the parent '
                                f'process {self._pid}: make one after the fork')
         if not self.pointer:
-            raise InvalidState(errno.EBADFD, 'the connection to gpuarbd is closed')
+            raise closed()
 
     @property
     def inherited(self) -> bool:

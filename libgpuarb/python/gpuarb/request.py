@@ -51,6 +51,14 @@ def usec(key: str, seconds: float) -> int:
     return min(library.FOREVER, int(seconds * 1e6)) if seconds < 1e12 else library.FOREVER
 
 
+def _duration(seconds: float) -> int:
+    value = usec('duration', seconds)
+    if 0 < seconds < 1 or value == library.FOREVER:
+        raise invalid(f'duration={seconds!r}: must be a number of seconds from 1, or 0 for the '
+                      'duration that the tenant sets')
+    return value
+
+
 @dataclass(frozen=True)
 class Want:
     """What is requested of one GPU. gpuarb.h explains struct gpuarb_want, whose members these are:
@@ -107,9 +115,9 @@ def request(*wants: Union[Want, Request], cus: Cus = 0, gpu: Gpu = None,
     Request alone is returned as it is, so that functions which take these arguments take it, too.
 
     wait is in seconds; 0: fail instead of waiting; math.inf: without limit. duration is in seconds
-    from the grant on; 0: as the tenant. process_fd is a pidfd
-    of a process that keeps the lease alive. gpuarb.h explains struct gpuarb_want and struct
-    gpuarb_options, whose members the others are.
+    from the grant on, at least 1; 0: as the tenant. process_fd is a pidfd of a process that keeps
+    the lease alive. gpuarb.h explains struct gpuarb_want and struct gpuarb_options, whose members
+    the others are.
     """
     one = Want(cus, gpu, shader_engines, cus_min, cus_max, exact, shape, queues, streams, processes,
                sdma_queues, sdma_xgmi_queues, vram, cooperative, priority, isolation)
@@ -185,4 +193,4 @@ def raw_options(asked: Request) -> library.Options:
     return library.Options(
         ctypes.sizeof(library.Options), lease_class, name, tenant, token, usec('wait', asked.wait),
         start_inactive, adaptable, whole('process_fd', asked.process_fd, -1, 2**31 - 1),
-        exclusive, requeue, False, usec('duration', asked.duration))
+        exclusive, requeue, False, _duration(asked.duration))
