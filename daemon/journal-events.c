@@ -93,13 +93,15 @@ int journal_events_start(struct daemon *daemon)
 	return daemon->journal ? 0 : -ENOMEM;
 }
 
-/* A user that does the same again and again must not fill the journal. */
-static bool may_log(struct ratelimit *limit, uid_t uid, char *note, size_t size)
+/* A user that does the same again and again must not fill the journal, nor must subordinate uids of it. */
+static bool may_log(const struct daemon *daemon, struct ratelimit *limit, uid_t uid, char *note,
+		    size_t size)
 {
+	uid_t user = subuids_user(&daemon->arbiter->settings->subuids, uid);
 	uint64_t times, withheld;
 
 	note[0] = '\0';
-	if (!ratelimit(limit, uid, daemon_now_usec(), &times, &withheld))
+	if (!ratelimit(limit, user, daemon_now_usec(), &times, &withheld))
 		return false;
 	if (withheld > 0)
 		snprintf(note, size, " (%" PRIu64 " earlier entries were not logged)", withheld);
@@ -118,7 +120,7 @@ static void log_partitions(struct daemon *daemon, enum log_event event, struct r
 	uint64_t queues = first->granted.queues;
 	char note[80];
 
-	if (!may_log(limit, lease->owner, note, sizeof(note)))
+	if (!may_log(daemon, limit, lease->owner, note, sizeof(note)))
 		return;
 	log_event(event, &fields,
 		  "lease %" PRIu64 ": %s: %u CU%s and %" PRIu64 " queue%s on %s%s%s", lease->id,
@@ -132,7 +134,7 @@ void journal_events_waits(struct daemon *daemon, const struct lease *lease)
 	struct log_fields fields = fields_of(daemon, lease);
 	char note[80], reason[REQUEST_TEXT];
 
-	if (may_log(&daemon->journal->waiting, lease->owner, note, sizeof(note)))
+	if (may_log(daemon, &daemon->journal->waiting, lease->owner, note, sizeof(note)))
 		log_event(EVENT_WAITING, &fields, "lease %" PRIu64 ": uid %u, tenant %s: %s%s",
 			  lease->id, lease->owner, lease->tenant,
 			  arbiter_reason(daemon->arbiter, lease, reason), note);
@@ -168,7 +170,7 @@ void journal_events_ended(struct daemon *daemon, const struct lease *lease)
 	bool revoked = lease_was_revoked(lease);
 	char note[80] = "";
 
-	if (revoked || may_log(&daemon->journal->ended, lease->owner, note, sizeof(note)))
+	if (revoked || may_log(daemon, &daemon->journal->ended, lease->owner, note, sizeof(note)))
 		journal_events_lease(daemon, revoked ? EVENT_REVOKED : EVENT_ENDED, lease,
 				     " ended: %s%s", lease->reason, note);
 }
@@ -223,7 +225,7 @@ static void log_refused(struct daemon *daemon, struct log_fields *fields, const 
 {
 	char note[80];
 
-	if (!may_log(&daemon->journal->refused, fields->uid, note, sizeof(note)))
+	if (!may_log(daemon, &daemon->journal->refused, fields->uid, note, sizeof(note)))
 		return;
 	for (size_t i = 0; i < result->n_refusals; i++)
 		if (result->refusals[i].gpu[0])
@@ -271,7 +273,7 @@ bool journal_events_covered(struct daemon *daemon, const struct lease *lease,
 	const char *gpu = daemon->arbiter->gpus[intrusion->gpu].info.name;
 	char note[80];
 
-	if (!may_log(&daemon->journal->covered, intrusion->uid, note, sizeof(note)))
+	if (!may_log(daemon, &daemon->journal->covered, intrusion->uid, note, sizeof(note)))
 		return false;
 	fields.uid = intrusion->uid;
 	log_event(EVENT_COVERED, &fields,
@@ -299,7 +301,7 @@ void journal_events_expelled(struct daemon *daemon, const struct unleased *proce
 	const struct log_fields fields = fields_on(gpu, process->uid);
 	char note[80];
 
-	if (may_log(&daemon->journal->covered, process->uid, note, sizeof(note)))
+	if (may_log(daemon, &daemon->journal->covered, process->uid, note, sizeof(note)))
 		log_event(EVENT_EXPELLED, &fields,
 			  "%s: pid %d (%s) of uid %u uses it without a lease, and %s%s%s", gpu,
 			  process->pid, process->command, process->uid,

@@ -47,16 +47,18 @@ static struct intrusion *find(struct daemon *daemon, const struct cover *cover, 
 	return NULL;
 }
 
-/* Of more processes of one user at a time, the rest is not logged. */
+/* Of more processes of one user and its subordinate uids at a time, the rest is not logged. */
 #define INTRUSIONS_OF_USER 64U
 
 static struct intrusion *add(struct daemon *daemon, const struct cover *cover, bool realtime)
 {
+	const struct subuids *subuids = &daemon->arbiter->settings->subuids;
 	struct intrusion *intrusion = daemon->intrusions->list;
+	uid_t user = subuids_user(subuids, cover->uid);
 	unsigned n = 0;
 
 	for (size_t i = 0; i < daemon->intrusions->n; i++)
-		n += intrusion[i].uid == cover->uid;
+		n += subuids_user(subuids, intrusion[i].uid) == user;
 	if (n >= INTRUSIONS_OF_USER)
 		return NULL;
 	intrusion = grow(&daemon->intrusions->list, &daemon->intrusions->n, sizeof(*intrusion));

@@ -299,13 +299,13 @@ TEST(excess_is_logged_when_it_begins_and_when_it_ends)
 	close(journal);
 }
 
-/* Writes the descriptors: a queue of this process on all CUs, or none. */
-static void show_queue(const struct machine *machine, pid_t pid)
+/* Writes the descriptors: a queue of each of these processes on all CUs. */
+static void show_queues(const struct machine *machine, const pid_t *pids, unsigned n)
 {
 	_cleanup_(page_done) struct page page = page_new();
 
-	if (pid > 0) {
-		page_add(&page, "Process %d PASID 0x8000:\n  Compute queue on device %x\n", pid,
+	for (unsigned i = 0; i < n; i++) {
+		page_add(&page, "Process %d PASID 0x8000:\n  Compute queue on device %x\n", pids[i],
 			 machine_gpu_id(machine, 0));
 		dump(&page, ROWS, ones);
 		CHECK(fflush(page.out) == 0);
@@ -317,21 +317,22 @@ static void show_queue(const struct machine *machine, pid_t pid)
 		fclose(page.out);
 }
 
-static void boot_with_descriptors(struct machine *machine)
+static void build_with_descriptors(struct machine *machine)
+{
+	machine_build(machine, 1);
+	rig_write(&machine->rig, "gpuarbd.conf", QUICK);
+	machine_debugfs(machine);
+	show_queues(machine, NULL, 0);
+}
+
+static void start_with_descriptors(struct machine *machine)
 {
 	char option[256];
 
-	machine_build(machine, 1);
-	rig_write(&machine->rig, "gpuarbd.conf", QUICK);
-	CHECK(mkdir(rig_path(&machine->rig, "debug"), 0755) == 0);
-	CHECK(mkdir(rig_path(&machine->rig, "debug/kfd"), 0755) == 0);
-	show_queue(machine, 0);
 	snprintf(option, sizeof(option), "%s --debugfs=%s", machine->option,
 		 rig_path(&machine->rig, "debug"));
-	begin(&machine->rig);
 	rig_start(&machine->rig, option);
 	machine_connect(machine);
-	log_end(&machine->rig);
 }
 
 TEST(queues_of_an_unmanaged_process_on_cus_of_a_lease_are_logged_once_and_when_they_end)
@@ -344,20 +345,100 @@ TEST(queues_of_an_unmanaged_process_on_cus_of_a_lease_are_logged_once_and_when_t
 	int journal;
 
 	NEEDS_JOURNAL(&journal);
-	boot_with_descriptors(&machine);
+	build_with_descriptors(&machine);
+	begin(&machine.rig);
+	start_with_descriptors(&machine);
+	log_end(&machine.rig);
 	lease = granted(call(ask(machine.bus, "Reserve", 15)));
 	entry_next(journal, EVENT_GRANTED);
 	machine_use(&machine, unmanaged, 0, 1);
-	show_queue(&machine, unmanaged);
+	show_queues(&machine, &unmanaged, 1);
 	entry = entry_next(journal, EVENT_COVERED);
 	snprintf(pid, sizeof(pid), "pid %d (", unmanaged);
 	CHECK(is_of(&entry, &lease) && entry_has(&entry, GPU) && entry_says(&entry, pid));
 	CHECK(entry_names(&entry, "GPUARB_UID="));
-	show_queue(&machine, 0); /* the process stays */
+	show_queues(&machine, NULL, 0); /* the process stays */
 	entry = entry_next(journal, EVENT_UNCOVERED);
 	CHECK(is_of(&entry, &lease) && entry_has(&entry, GPU) && entry_says(&entry, pid));
 	machine_halt(&machine);
 	close(journal);
+}
+
+#define LOGGED 64U /* processes of one user whose queues on CUs of leases are logged at a time */
+#define COVERS "has no lease, and queues on CUs of lease"
+#define EXPELLED "uses it without a lease, and is not ended"
+
+/* One process more than are logged at a time, each with a subordinate uid of its own, and one of another user with
+ * more queues: gpuarbd lists 64 processes, those with the most queues. */
+struct flood {
+	struct machine machine;
+	pid_t pids[LOGGED + 2];
+};
+
+static uid_t uid_of(unsigned i)
+{
+	return i <= LOGGED ? 70000 + i : 3;
+}
+
+static bool says(const struct flood *flood, unsigned i, const char *what)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), ": pid %d (test-daemon) of uid %u %s", flood->pids[i],
+		 uid_of(i), what);
+	return log_says(&flood->machine.rig, text);
+}
+
+/* Of how many processes with subordinate uids. */
+static unsigned logged(const struct flood *flood, const char *what)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i <= LOGGED; i++)
+		n += says(flood, i, what);
+	return n;
+}
+
+static void begin_flood(struct flood *flood)
+{
+	struct machine *machine = &flood->machine;
+
+	build_with_descriptors(machine);
+	rig_write(&machine->rig, "subuid", "bin:70000:100\n");
+	CHECK(setenv("GPUARB_SUBUID", rig_path(&machine->rig, "subuid"), 1) == 0);
+	log_begin(&machine->rig);
+	start_with_descriptors(machine);
+	CHECK(unsetenv("GPUARB_SUBUID") == 0);
+	granted(call(ask(rig_connect(&machine->rig, STRANGER), "Reserve", 15)));
+	for (unsigned i = 0; i < ARRAY_SIZE(flood->pids); i++) {
+		flood->pids[i] = idler(uid_of(i), NULL);
+		machine_use(machine, flood->pids[i], 0, i <= LOGGED ? 1 : 2);
+	}
+}
+
+TEST(subordinate_uids_fill_no_more_of_the_log_than_their_owner)
+{
+	static struct flood flood;
+	unsigned n, windows;
+	uint64_t began;
+
+	begin_flood(&flood);
+	began = boottime_usec();
+	show_queues(&flood.machine, flood.pids, ARRAY_SIZE(flood.pids));
+	AWAIT_STATE(logged(&flood, COVERS) >= LOGGED && says(&flood, LOGGED + 1, COVERS));
+	gpu_number(flood.machine.bus, "QueueSlotsFree"); /* answered after the entries of that turn */
+	CHECK(logged(&flood, COVERS) == LOGGED);
+	rig_write(&flood.machine.rig, "gpuarbd.conf",
+		  QUICK "unmanaged = refuse\nunmanaged-grace = 1ms\n");
+	CHECK(is_fine(call(call_arbiter(flood.machine.bus, "Reload"))));
+	AWAIT_STATE(log_says(&flood.machine.rig, "further entries within half a minute"));
+	n = LOGGED + logged(&flood, EXPELLED);
+	windows = 1 + (unsigned)((boottime_usec() - began) / 30000000); /* half a minute each */
+	CHECK(n >= 100 && n <= 100 * windows);
+	log_end(&flood.machine.rig);
+	machine_halt(&flood.machine);
+	for (unsigned i = 0; i < ARRAY_SIZE(flood.pids); i++)
+		end_process(flood.pids[i]);
 }
 
 TEST(an_oversubscribed_gpu_is_logged_with_its_unmanaged_processes)
