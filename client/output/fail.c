@@ -163,10 +163,12 @@ static const char *prospects(const struct gpuarb_refusal *refusal)
 
 _Static_assert(REFUSAL_USER == PRINT_USER, "a name fits");
 
-static void print_refusal(FILE *out, const struct gpuarb_refusal *row,
-			  const struct gpuarb_refusal_facts *facts)
+/* What is printed of a refusal after its GPU. */
+typedef char refusal_text[REFUSAL_TEXT + 64];
+
+static void describe(const struct gpuarb_refusal *row, const struct gpuarb_refusal_facts *facts,
+		     refusal_text ret)
 {
-	bool every = !*row->gpu || strcmp(row->gpu, "any") == 0;
 	struct refusal refusal;
 	char line[REFUSAL_TEXT];
 
@@ -175,18 +177,55 @@ static void print_refusal(FILE *out, const struct gpuarb_refusal *row,
 	else
 		snprintf(line, sizeof(line), "%" PRIu64 " asked, %" PRIu64 " free; %s", row->asked,
 			 row->free, row->hint);
-	print_line(out, "  %s%s%s: %s%s", every ? "" : row->gpu, every ? "" : "  ", row->reason,
-		   line, prospects(row));
+	snprintf(ret, sizeof(refusal_text), "%.31s: %s%s", row->reason, line, prospects(row));
+}
+
+/* "GPU", "GPU and GPU", "GPU, GPU and GPU" or "GPU, GPU and 2 more": those that refuse as the first one. */
+static void name_gpus(const struct gpuarb_refusal *rows, const refusal_text *texts, size_t n,
+		      char *buf, size_t size)
+{
+	size_t same = 0, named = 0, at = 0;
+
+	for (size_t i = 0; i < n; i++)
+		same += strcmp(texts[i], texts[0]) == 0;
+	for (size_t i = 0; i < n && named < (same > 3 ? 2 : same); i++) {
+		const char *before = named == 0 ? "" : named + 1 < same ? ", " : " and ";
+
+		if (strcmp(texts[i], texts[0]) != 0)
+			continue;
+		at += (size_t)snprintf(buf + at, size - at, "%s%.40s", before, rows[i].gpu);
+		named++;
+	}
+	if (same > named)
+		snprintf(buf + at, size - at, " and %zu more", same - named);
+}
+
+static void print_refusal(FILE *out, const struct gpuarb_refusal *rows, const refusal_text *texts,
+			  size_t n)
+{
+	bool every = !*rows->gpu || strcmp(rows->gpu, "any") == 0;
+	char gpus[192];
+
+	name_gpus(rows, texts, n, gpus, sizeof(gpus));
+	print_line(out, "  %s%s%s", every ? "" : gpus, every ? "" : "  ", *texts);
 }
 
 void fail_print_refusals(FILE *out, const struct gpuarb *gpuarb)
 {
-	const struct gpuarb_refusal *refusals;
-	size_t n;
+	const struct gpuarb_refusal *rows;
+	_cleanup_(freep) refusal_text *texts = NULL;
+	size_t n, before;
 
-	refusals = gpuarb_last_refusals(gpuarb, &n);
+	rows = gpuarb_last_refusals(gpuarb, &n);
+	texts = have(calloc(n + 1, sizeof(*texts)));
 	for (size_t i = 0; i < n; i++)
-		print_refusal(out, &refusals[i], gpuarb_last_refusal_facts(gpuarb, i));
+		describe(&rows[i], gpuarb_last_refusal_facts(gpuarb, i), texts[i]);
+	for (size_t i = 0; i < n; i++) {
+		for (before = 0; strcmp(texts[before], texts[i]) != 0;)
+			before++;
+		if (before == i)
+			print_refusal(out, &rows[i], &texts[i], n - i);
+	}
 }
 
 /* What the refusals that follow have in common; NULL: the sentence of the library says more. */

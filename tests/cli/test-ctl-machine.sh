@@ -172,6 +172,21 @@ out_has '........|........'
 prints '.[0].gpu == "0000:04:00.0" and (.[0].rows | length == 12)' map 1 --json
 rig_stop_daemon
 
+# GPUs that refuse for the same reason, with the same numbers, are one line; --json has each of them.
+rig_start_daemon --simulate="$(printf 'radeon-vii,%.0s' {1..10})rx7900xtx"
+ends 3 plan --queues=30
+out_has '  0000:03:00.0, 0000:04:00.0 and 8 more  queues: 30 asked, the GPU has 24'
+out_has '  0000:0d:00.0  queues: 30 asked, the GPU has 8'
+check 'each sentence is there once' [ "$(grep -c 'queues: 30 asked' "$dir/out")" = 2 ]
+ends 3 plan --queues=30 --json
+json_out '.refusals | length == 11'
+fails 3 '  0000:03:00.0, 0000:04:00.0 and 8 more  queues: 30 asked' reserve --queues=30
+ends 3 plan --gpu=0,1,2 --queues=30
+out_has '  0000:03:00.0, 0000:04:00.0 and 0000:05:00.0  queues: 30 asked'
+ends 3 plan --gpu=1,10,2 --queues=30
+out_has '  0000:04:00.0 and 0000:05:00.0  queues: 30 asked'
+rig_stop_daemon
+
 # ---- no GPU --------------------------------------------------------------------------------
 mkdir -p "$dir/none"
 rig_start_daemon --sysfs="$dir/none"
