@@ -2,6 +2,7 @@
 #include "arbiter-model.h"
 #include "core/change/graphics.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "ledger-check.h"
@@ -29,9 +30,12 @@ bool model_chance(struct model *model, unsigned percent)
 	return model_below(model, 100) < percent;
 }
 
+static const struct model *last; /* of model_step() */
+
 void model_fail(const char *what)
 {
-	fprintf(stderr, "%s\n", what);
+	fprintf(stderr, "operation %" PRIu64 " from seed %u: %s\n", last ? last->now : 0,
+		last ? last->first_seed : 0, what);
 	abort();
 }
 
@@ -382,6 +386,7 @@ static void check_occupied(struct model *model, const struct lease *lease)
 
 void model_step(struct model *model)
 {
+	last = model;
 	model->now++;
 	reset_gpus(model, true);
 	operate(model);

@@ -24,10 +24,10 @@ struct model_had {
 
 struct model {
 	struct arbiter *arbiter;
-	unsigned seed;
+	unsigned first_seed, seed; /* of the run, and of what follows */
 	const uint8_t *input, *input_end; /* decides instead of the seed, then zeros; NULL: none */
 	uint64_t last_id;
-	uint64_t now; /* in steps: deadlines are some of them ahead */
+	uint64_t now; /* in steps of the run: deadlines are some of them ahead */
 	bool oversubscribe;
 	void (*unsettled)(
 		struct model *model); /* in model_settle(), when something may follow; or NULL */
@@ -46,6 +46,8 @@ struct model {
 
 unsigned model_below(struct model *model, unsigned n);
 bool model_chance(struct model *model, unsigned percent);
+
+/* Prints the operation, too: that of the last model_step(). */
 void model_fail(const char *what) __attribute__((noreturn));
 
 /* The promises, or the end. */

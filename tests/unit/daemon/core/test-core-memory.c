@@ -245,7 +245,7 @@ TEST(random_calls_without_memory_keep_the_promises)
 {
 	static struct model model;
 
-	model.seed = seed_nth(SEED_OF_RUN("MODEL_SEED"), 0);
+	model.first_seed = model.seed = seed_nth(SEED_OF_RUN("MODEL_SEED"), 0);
 	start(&model);
 	for (unsigned i = 0; i < check_rounds(STEPS, 5 * STEPS); i++) {
 		model_step(&model);

@@ -21,7 +21,8 @@ static void run(struct model *model, size_t n_gpus, unsigned operations, unsigne
 	static const char *const names[] = { "0000:03:00.0", "0000:04:00.0", "0000:05:00.0/0",
 					     "0000:05:00.0/1" };
 
-	model->seed = seed;
+	model->first_seed = model->seed = seed;
+	model->now = 0;
 	model->last_id = 0;
 	model->n_queues = 0;
 	for (size_t i = 0; i < n_gpus; i++) {
