@@ -426,7 +426,7 @@ TEST(subordinate_uids_fill_no_more_of_the_log_than_their_owner)
 	began = boottime_usec();
 	show_queues(&flood.machine, flood.pids, ARRAY_SIZE(flood.pids));
 	AWAIT_STATE(logged(&flood, COVERS) >= LOGGED && says(&flood, LOGGED + 1, COVERS));
-	gpu_number(flood.machine.bus, "QueueSlotsFree"); /* answered after the entries of that turn */
+	gpu_number(flood.machine.bus, "QueueSlotsFree"); /* answered after all of that turn */
 	CHECK(logged(&flood, COVERS) == LOGGED);
 	rig_write(&flood.machine.rig, "gpuarbd.conf",
 		  QUICK "unmanaged = refuse\nunmanaged-grace = 1ms\n");

@@ -24,7 +24,8 @@ struct model_had {
 
 struct model {
 	struct arbiter *arbiter;
-	unsigned first_seed, seed; /* of the run, and of what follows */
+	unsigned first_seed; /* of the run */
+	unsigned seed;
 	const uint8_t *input, *input_end; /* decides instead of the seed, then zeros; NULL: none */
 	uint64_t last_id;
 	uint64_t now; /* in steps of the run: deadlines are some of them ahead */
