@@ -243,7 +243,9 @@ struct gpuarb_options {
 	const char *lease_class; /* "realtime", "guaranteed", "besteffort"; NULL: the tenant's */
 	const char *name;        /* shown to people; NULL: none */
 	const char *tenant;      /* NULL: the first tenant that matches the caller */
-	const char *token;       /* a repeated request with the same token returns the same lease */
+	/* A repeated request with the same token returns the same lease. So does one for some GPUs of a granted lease that
+	 * is not adaptable; gpuarb_lease_environment() is for these GPUs then. */
+	const char *token;
 
 	/* How long to wait for room, in microseconds; 0: fail instead of waiting; GPUARB_FOREVER:
 	 * no limit. */

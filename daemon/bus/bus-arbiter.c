@@ -32,7 +32,7 @@ static int method_reserve(sd_bus_message *m, void *userdata, sd_bus_error *)
 	    (lease->state == STATE_ACTIVATING || lease->wait.preempts || lease->wait.moves_usec))
 		return bus_defer_reserve(bus, m, lease, holder);
 	return bus_reply_reserve(
-		bus, m, lease, holder,
+		bus, m, lease, &request, holder,
 		state_names[lease->state == STATE_ACTIVATING ? STATE_WAITING : lease->state]);
 }
 
@@ -68,7 +68,7 @@ static int reply_plan(struct bus *bus, sd_bus_message *call, const struct lease 
 	if (r >= 0)
 		r = sd_bus_message_append(reply, "s", plan_result(proposal));
 	if (r >= 0)
-		r = bus_append_partitions(reply, bus->arbiter, proposal, effects);
+		r = bus_append_partitions(reply, bus->arbiter, proposal, NULL, effects);
 	if (r >= 0)
 		r = bus_append_refusals(reply, result->refusals, result->n_refusals, advice,
 					effects);

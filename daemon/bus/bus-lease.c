@@ -216,7 +216,7 @@ static int append_cus_min(sd_bus_message *m, const struct lease *lease)
 	ROW(Capped, "b", CHANGES, VALUE("b", lease->cap.active))                              \
 	ROW(Uncapped, "s", 0, VALUE("s", lease_uncapped(lease)))                              \
 	ROW(Alone, "b", CHANGES, VALUE("b", lease_is_alone(lease)))                           \
-	ROW(Partitions, "aa{sv}", CHANGES, bus_append_partitions(reply, arbiter, lease, NULL)) \
+	ROW(Partitions, "aa{sv}", CHANGES, bus_append_partitions(reply, arbiter, lease, NULL, NULL)) \
 	ROW(Position, "u", 0, VALUE("u", queue_position(arbiter, lease)))                \
 	ROW(Reason, "s", CHANGES, append_reason(reply, arbiter, lease))                  \
 	ROW(Drift, "aa{sv}", CHANGES, bus_append_drift(reply, arbiter, lease))           \

@@ -287,9 +287,11 @@ void bus_append_numbers(sd_bus_message *m, const char *key, const char *type, co
 /* Whether the policy of the tenant asks launchers to cap the queues of the lease. */
 bool bus_asks_for_cap(const struct arbiter *arbiter, const struct lease *lease);
 
-/* aa{sv}: a dictionary for each partition of the lease; none for NULL. */
+/* aa{sv}: a dictionary for each partition of the lease; none for NULL. request: only the partitions that it asked for, if it
+ * has fewer wants than the lease has partitions; NULL: all. */
 int bus_append_partitions(sd_bus_message *m, const struct arbiter *arbiter,
-			  const struct lease *lease, const struct effects *effects);
+			  const struct lease *lease, const struct request *request,
+			  const struct effects *effects);
 
 /* aa{sv}: a dictionary for each GPU that refused. */
 int bus_append_refusals(sd_bus_message *m, const struct refusal *refusals, size_t n,
@@ -341,8 +343,8 @@ void bus_handle_again(struct bus *bus, sd_bus_message *call, sd_bus_message_hand
 int bus_send_settled(struct bus *bus, sd_bus_message *call, sd_bus_message *reply, uint64_t lease);
 
 /* Answers a Reserve with the lease and its holder. Takes the holder. */
-int bus_reply_reserve(struct bus *bus, sd_bus_message *call, const struct lease *lease, int holder,
-		      const char *state);
+int bus_reply_reserve(struct bus *bus, sd_bus_message *call, const struct lease *lease,
+		      const struct request *request, int holder, const char *state);
 
 /* Answers a Reserve without wait-usec whose lease is activating: later, by bus_answer_deferred(),
  * when the lease is granted or has ended. Takes the holder. */

@@ -146,8 +146,8 @@ int bus_send_settled(struct bus *bus, sd_bus_message *call, sd_bus_message *repl
 
 /* The message keeps a duplicate of the holder until it is sent. If it cannot be made or sent, the
  * lease ends. */
-int bus_reply_reserve(struct bus *bus, sd_bus_message *call, const struct lease *lease, int fd,
-		      const char *state)
+int bus_reply_reserve(struct bus *bus, sd_bus_message *call, const struct lease *lease,
+		      const struct request *request, int fd, const char *state)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	_cleanup_fd_ int holder = fd;
@@ -158,7 +158,7 @@ int bus_reply_reserve(struct bus *bus, sd_bus_message *call, const struct lease 
 	if (r >= 0)
 		r = sd_bus_message_append(reply, "ohs", path.text, holder, state);
 	if (r >= 0)
-		r = bus_append_partitions(reply, bus->arbiter, lease, NULL);
+		r = bus_append_partitions(reply, bus->arbiter, lease, request, NULL);
 	if (r >= 0)
 		r = bus_send_settled(bus, call, reply, lease->id);
 	if (r < 0)
@@ -217,7 +217,7 @@ static void answer_reserve(struct bus *bus, struct deferred *deferred, const str
 		bus_refuse_as(deferred->call, error_of_end(lease), lease->reason);
 		return;
 	}
-	r = bus_reply_reserve(bus, deferred->call, lease, take_fd(&deferred->holder),
+	r = bus_reply_reserve(bus, deferred->call, lease, NULL, take_fd(&deferred->holder),
 			      state_names[lease->state]);
 	if (r < 0)
 		sd_bus_reply_method_errno(deferred->call, r, NULL);

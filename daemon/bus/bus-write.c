@@ -7,6 +7,7 @@
 #include "bus/bus-private.h"
 #include "core/change/arbiter.h"
 #include "core/ledger/cover.h"
+#include "core/policy/request.h"
 #include "dbus/partition.h"
 #include "util/text.h"
 
@@ -149,11 +150,24 @@ static void append_partition(sd_bus_message *m, const struct arbiter *arbiter,
 	BUS_MEMBERS(m, lease, duration_usec);
 }
 
-int bus_append_partitions(sd_bus_message *m, const struct arbiter *arbiter,
-			  const struct lease *lease, const struct effects *effects)
+static bool has_asked(const struct request *request, const char *gpu)
 {
+	for (size_t i = 0; i < request->n_wants; i++)
+		if (strcmp(request->wants[i].gpu, gpu) == 0)
+			return true;
+	return false;
+}
+
+int bus_append_partitions(sd_bus_message *m, const struct arbiter *arbiter,
+			  const struct lease *lease, const struct request *request,
+			  const struct effects *effects)
+{
+	bool part = request && lease && request->n_wants < lease->n_partitions;
+
 	bus_open(m, "a{sv}");
 	for (size_t i = 0; lease && i < lease->n_partitions; i++) {
+		if (part && !has_asked(request, arbiter->gpus[lease->partitions[i].gpu].info.name))
+			continue;
 		bus_open(m, "{sv}");
 		append_partition(m, arbiter, lease, &lease->partitions[i]);
 		if (effects && i == 0)

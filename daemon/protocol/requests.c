@@ -142,14 +142,24 @@ static struct candidate choose_again(struct daemon *daemon, struct lease *lease,
 	return none;
 }
 
-/* The same request under the same token: one more holder of the lease that it was answered with. */
+/* Whether the request is answered with this lease, which has its token. The holder of an adaptable lease acknowledges its
+ * changes on all GPUs. */
+static bool is_request_of(const struct lease *lease, const struct request *request)
+{
+	return lease->request && (request_equal(lease->request, request) ||
+				  (lease->state == STATE_GRANTED && !request->adaptable &&
+				   request_is_part(request, lease->request)));
+}
+
+/* The same request under the same token, or that for some of its GPUs: one more holder of the lease that it was answered
+ * with. */
 static int reserve_again(struct daemon *daemon, const struct caller *caller, struct lease *lease,
 			 const struct request *request, const struct candidate *candidate,
 			 struct liveness *liveness, struct result *result)
 {
 	struct candidate chosen;
 
-	if (!lease->request || !request_equal(lease->request, request))
+	if (!is_request_of(lease, request))
 		return result_set(result, RESULT_TOKEN_CONFLICT,
 				  "lease %" PRIu64 " has this token, and was requested with other "
 				  "wants or options",

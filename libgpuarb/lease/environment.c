@@ -285,17 +285,37 @@ static int read_topology(const struct gpuarb_lease_info *lease, struct topology 
 	return ret->gpus ? 0 : -ENOMEM;
 }
 
-static int make_for_this_process(struct gpuarb_lease *lease, char ***ret)
+/* The lease with only the partitions that the program asked for. Free partitions. */
+static int narrow(const struct gpuarb_lease *lease, struct gpuarb_lease_info *ret,
+		  struct gpuarb_partition **ret_partitions)
+{
+	struct gpuarb_partition *partitions;
+	size_t n = 0;
+
+	partitions = calloc(lease->info.n_partitions + 1, sizeof(*partitions));
+	if (!partitions)
+		return -ENOMEM;
+	for (size_t i = 0; i < lease->info.n_partitions; i++)
+		if (!lease->asked || (i < LEASE_PARTITIONS && lease->asked >> i & 1))
+			partitions[n++] = lease->info.partitions[i];
+	*ret = lease->info;
+	ret->partitions = *ret_partitions = partitions;
+	ret->n_partitions = n;
+	return 0;
+}
+
+static int make_for_this_process(struct gpuarb_lease *lease, const struct gpuarb_lease_info *info,
+				 char ***ret)
 {
 	struct topology topology = { NULL, 0 };
 	const struct environment environment = {
 		.gpuarb = lease->gpuarb,
-		.lease = &lease->info,
+		.lease = info,
 		.topology = &topology,
 		.capped = lease->capped,
 		.get = visible_variable,
 	};
-	int r = read_topology(&lease->info, &topology);
+	int r = read_topology(info, &topology);
 
 	if (r == -ENODEV)
 		return fail(lease->gpuarb, r,
@@ -309,6 +329,8 @@ static int make_for_this_process(struct gpuarb_lease *lease, char ***ret)
 
 GPUARB_EXPORT int gpuarb_lease_environment(struct gpuarb_lease *lease, char ***ret)
 {
+	_cleanup_(freep) struct gpuarb_partition *partitions = NULL;
+	struct gpuarb_lease_info info;
 	int r;
 
 	HANDLE_BEGIN(lease && ret, lease->gpuarb);
@@ -316,6 +338,8 @@ GPUARB_EXPORT int gpuarb_lease_environment(struct gpuarb_lease *lease, char ***r
 		r = fail(lease->gpuarb, -EBADFD, "lease %" PRIu64 " is %s, not granted",
 			 lease->info.id, lease->info.state);
 	else
-		r = make_for_this_process(lease, ret);
+		r = narrow(lease, &info, &partitions);
+	if (r >= 0)
+		r = make_for_this_process(lease, &info, ret);
 	return handle_end(lease->gpuarb, r);
 }

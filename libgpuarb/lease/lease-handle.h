@@ -51,6 +51,7 @@ struct gpuarb_lease {
 
 	struct gpuarb_lease_info info;
 	struct arena arena; /* what info points to */
+	uint64_t asked;     /* the partitions that the request asked for; 0: all */
 	struct record_facts facts;
 	uint64_t heard;        /* the generation of the last record */
 	uint64_t acknowledged; /* the last generation that the program did; 0: none */

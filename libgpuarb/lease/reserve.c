@@ -92,13 +92,34 @@ static int keep_process(struct gpuarb *gpuarb, const struct gpuarb_options *opti
 		       : 0;
 }
 
-/* The answer to Reserve lacks the position and the deadline of a waiting lease, and the generation
- * of an existing lease that the token found. */
+/* The partitions of the lease that were told. */
+static uint64_t find_asked(const struct gpuarb_lease_info *lease,
+			   const struct gpuarb_lease_info *told)
+{
+	uint64_t asked = 0;
+
+	for (size_t i = 0; i < lease->n_partitions && i < LEASE_PARTITIONS; i++)
+		for (size_t k = 0; k < told->n_partitions; k++)
+			if (strcmp(lease->partitions[i].gpu, told->partitions[k].gpu) == 0)
+				asked |= UINT64_C(1) << i;
+	return asked;
+}
+
+/* The answer to Reserve lacks the position and the deadline of a waiting lease. Of an existing lease that the token found it
+ * lacks the generation, and the partitions that this request did not ask for. */
 static int complete(struct gpuarb_lease *lease, const struct gpuarb_options *options)
 {
+	const struct gpuarb_lease_info told = lease->info;
+	_cleanup_(arena_clear) struct arena arena = { NULL };
+	int r;
+
 	if (!lease_pending(lease) && (!options || !options->token))
 		return 0;
-	return lease_update(lease);
+	arena_take(&arena, &lease->arena);
+	r = lease_update(lease);
+	if (r >= 0)
+		lease->asked = find_asked(&lease->info, &told);
+	return r;
 }
 
 /* Reserves, without waiting for the grant and without binding the process. */

@@ -75,6 +75,27 @@ err_has 'gpuarbctl run: GPU_MAX_HW_QUEUES=8 becomes 4'
 GPU_MAX_HW_QUEUES=8 ends 0 run --quiet --cus=18 --queues=5 -- true
 check 'with --quiet nothing is printed' test ! -s "$dir/err"
 
+# A program that sees some of the GPUs of a lease shares it by its token, and has the variables of those GPUs.
+hold reserve --gpu="$mi210" --cus=16
+shared=(run --fixed --quiet --name=job --token=job --gpu=all --cus=16 --processes=3 --queues=6)
+ROCR_VISIBLE_DEVICES=0,1 "$GPUARBCTL" "${shared[@]}" -- sleep 1000 2>"$dir/whole.err" &
+whole=$!
+is_held() { "$GPUARBCTL" list --json | jq -e 'any(.[]; .name == "job")' >/dev/null; }
+await_so 'the lease is granted' is_held
+for gpu in 0 1; do
+	# shellcheck disable=SC2016
+	ROCR_VISIBLE_DEVICES=$gpu ends 0 "${shared[@]}" -- sh -c '"$GPUARBCTL" list --json |
+		jq --arg mask "$HSA_CU_MASK" --arg cus "$GPUARB_EFFECTIVE_CUS" "{mask: \$mask, cus: \$cus, leases: .}"'
+	json_out ".cus == \"16\" and (.leases | length == 2) and
+		.mask == \"0:\" + (.leases[] | select(.name == \"job\").partitions[$gpu].cu_mask)"
+done
+json_out '[.leases[] | select(.name == "job").partitions[].cu_mask] | unique | length == 2'
+ROCR_VISIBLE_DEVICES=0 fails 125 token "${shared[@]}" --cus=18 -- true
+ROCR_VISIBLE_DEVICES=1,2 fails 125 token "${shared[@]}" -- true
+ROCR_VISIBLE_DEVICES=2 fails 125 token "${shared[@]}" -- true
+kill "$whole"
+let_go TERM "$holder"
+
 # A mask of the user is refused before a lease is waited for.
 exec 7< <(exec "$GPUARBCTL" reserve --gpu="$vii" --cus=60)
 holder=$!

@@ -135,6 +135,48 @@ TEST_WITH(a_token_identifies_one_lease_of_one_user, struct live *s)
 	CHECK(granted(call(ask_token(s->bus, 15, "t"))).id > others.id);
 }
 
+TEST_WITH(a_token_with_some_gpus_of_a_granted_lease_joins_it, struct live *s)
+{
+	static const char *const others[] = { "gpu=any cus=15; token=t",
+					      "gpu=0,1 cus=15; token=t",
+					      "gpu=1 cus=30; token=t",
+					      "gpu=1 cus=15; token=t name=x",
+					      "gpu=1 cus=60; token=waits wait-usec=9000000",
+					      "gpu=1 cus=15; token=follows adaptable=1" };
+	struct live_lease whole, part, waits, follows;
+	sd_bus_message *m;
+	char *answer;
+
+	rig_new(&s->rig);
+	rig_start(&s->rig, "--simulate=radeon-vii,radeon-vii");
+	live_connect(s);
+	whole = granted(call(ask_for(s->bus, "gpu=0 cus=15 | gpu=1 cus=15; token=t")));
+	follows = granted(
+		call(ask_for(s->bus, "gpu=0 cus=15 | gpu=1 cus=15; token=follows adaptable=1")));
+	waits = waiting(call(
+		ask_for(s->bus, "gpu=0 cus=60 | gpu=1 cus=60; token=waits wait-usec=9000000")));
+
+	m = call(ask_for(s->bus, "gpu=1 cus=15; token=t"));
+	CHECK(sd_bus_message_skip(m, "ohs") >= 0);
+	answer = text_of(m);
+	CHECK(strstr(answer, "0000:04:00.0") && !strstr(answer, "0000:03:00.0"));
+	free(answer);
+	CHECK(sd_bus_message_rewind(m, true) >= 0);
+	part = granted(m);
+	CHECK(part.id == whole.id);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		CHECK(is_error(call(ask_for(s->bus, "%s", others[i])), GPUARB_ERROR_TOKEN_CONFLICT,
+			       "token"));
+
+	close(whole.holder);
+	settle(s->bus);
+	CHECK(lease_exists(s->bus, whole.path));
+	close(part.holder);
+	AWAIT(s->bus, s->told.removed == 1);
+	close(waits.holder);
+	close(follows.holder);
+}
+
 TEST_WITH(a_waiting_lease_has_position_reason_and_deadline, struct live *s)
 {
 	struct live_lease all, first, second;

@@ -260,11 +260,38 @@ bool request_wants_equal(const struct request *a, const struct request *b)
 	return true;
 }
 
-bool request_equal(const struct request *a, const struct request *b)
+static bool options_equal(const struct request *a, const struct request *b)
 {
 	return a->class == b->class && strcmp(a->name, b->name) == 0 &&
 	       strcmp(a->tenant, b->tenant) == 0 && strcmp(a->token, b->token) == 0 &&
 	       a->start_inactive == b->start_inactive && a->adaptable == b->adaptable &&
 	       a->exclusive == b->exclusive && a->requeue == b->requeue &&
-	       a->duration_usec == b->duration_usec && request_wants_equal(a, b);
+	       a->duration_usec == b->duration_usec;
+}
+
+bool request_equal(const struct request *a, const struct request *b)
+{
+	return options_equal(a, b) && request_wants_equal(a, b);
+}
+
+static bool has_want(const struct request *request, const struct want *want)
+{
+	for (size_t i = 0; i < request->n_wants; i++)
+		if (want_equal(&request->wants[i], want))
+			return true;
+	return false;
+}
+
+bool request_is_part(const struct request *part, const struct request *whole)
+{
+	if (part->n_wants >= whole->n_wants || !options_equal(part, whole))
+		return false;
+	for (size_t i = 0; i < part->n_wants; i++) {
+		const struct want *want = &part->wants[i];
+
+		if (strcmp(want->gpu, "any") == 0 || strchr(want->gpu, ',') ||
+		    !has_want(whole, want))
+			return false;
+	}
+	return true;
 }

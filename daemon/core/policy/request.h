@@ -98,3 +98,6 @@ bool request_wants_equal(const struct request *a, const struct request *b);
 
 /* Whether two requests, both before request_complete(), are equal; wait_usec is not compared. */
 bool request_equal(const struct request *a, const struct request *b);
+
+/* Whether a request is equal to another one but lacks some of its wants, and names the GPU of each that it has. */
+bool request_is_part(const struct request *part, const struct request *whole);
