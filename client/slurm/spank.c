@@ -23,11 +23,13 @@
 #define PREFIX "gpuarb-"
 #define PROCESSES "GPUARB_SLURM_PROCESSES"   /* JOB:N, for the steps that a batch script starts */
 #define ADAPTABLE "GPUARB_SLURM_ADAPTABLE"   /* JOB, whose script has an adaptable lease */
+#define TOKEN "GPUARB_SLURM_TOKEN"           /* JOB:NODE:TOKEN, of the lease around a step */
 #define COMPONENTS "GPUARB_SLURM_COMPONENTS" /* " cus=15 queues=2: cus=30" of a heterogeneous job */
 #define COMPONENTS_SIZE 4096
 #define WORD 160
 #define WORDS 16
-#define VISIBLE 100 /* bytes of a list of GPUs in a token, which has 127 */
+#define VISIBLE 100   /* bytes of a list of GPUs in a token, which has 127 */
+#define GPUS_MAX 1024 /* bytes of such a list of Slurm */
 
 SPANK_PLUGIN(gpuarb, 1)
 
@@ -395,29 +397,77 @@ static void keep_first_list(spank_t spank)
 }
 
 /* What a surrounding lease has set: that of this job, which the token finds again, or that of a job from which this one
- * was submitted. */
-static void leave_lease(spank_t spank, bool has_gpus)
+ * was submitted, whose number of queues is no limit here. */
+static void leave_lease(const struct task *task, bool has_gpus)
 {
+	spank_t spank = task->spank;
+	char job[16] = "";
+
 	if (!has_variable(spank, "GPUARB_LEASE"))
 		return;
+	(void)spank_getenv(spank, PROCESSES, job, sizeof(job));
+	if (strtoul(job, NULL, 10) != task->job)
+		spank_unsetenv(spank, "GPU_MAX_HW_QUEUES");
 	spank_unsetenv(spank, "GPUARB_LEASE");
+	spank_unsetenv(spank, "GPUARB_EFFECTIVE_CUS");
 	spank_unsetenv(spank, "HSA_CU_MASK");
 	if (!has_gpus)
 		spank_unsetenv(spank, "ROCR_VISIBLE_DEVICES");
 }
 
-/* Slurm's lists are numbers; a longer one than a token takes is its hash (FNV-1a). */
-static void write_gpus(const char *visible, char ret[static VISIBLE + 1])
+/* ---- the token ----------------------------------------------------------------------------- */
+
+static int append_gpus(const struct task *task, const char *name, char text[static 2 * GPUS_MAX])
+{
+	char *end = text + strlen(text);
+
+	if (spank_getenv(task->spank, name, end, GPUS_MAX) != ESPANK_NOSPACE)
+		return 0;
+	slurm_error("gpuarb: %s=%.40s... has more than %d bytes", name, end, GPUS_MAX - 1);
+	return -1;
+}
+
+/* The GPUs of the task: those of the step, and which of them it sees. With ConstrainDevices of cgroup.conf the latter are
+ * counted within the step, so that they are the same numbers in two steps with different GPUs. A longer text than a
+ * token takes is its hash (FNV-1a). */
+static int write_gpus(const struct task *task, const char *of_step, char ret[static VISIBLE + 1])
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	char text[2 * GPUS_MAX] = "";
 
-	if (strlen(visible) <= VISIBLE) {
-		snprintf(ret, VISIBLE + 1, "%.*s", VISIBLE, visible);
+	if (append_gpus(task, of_step, text) < 0)
+		return -1;
+	strcat(text, "/");
+	if (append_gpus(task, "ROCR_VISIBLE_DEVICES", text) < 0)
+		return -1;
+	if (strlen(text) <= VISIBLE) {
+		snprintf(ret, VISIBLE + 1, "%.*s", VISIBLE, text);
+		return 0;
+	}
+	for (const char *c = text; *c; c++)
+		hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+	snprintf(ret, VISIBLE + 1, "%016" PRIx64, hash);
+	return 0;
+}
+
+/* The lease around a task, of the batch script, has all GPUs of the job on its node: the steps there share it, on all of
+ * these GPUs or some. Other tasks with other GPUs than their neighbours have another lease. */
+static void find_token(const struct task *task, const char *gpus, char token[static WORD])
+{
+	char node[WORD] = "", mine[WORD + 32], around[3 * WORD];
+
+	snprintf(token, WORD, "slurm-%" PRIu32 "%s%s", task->job, *gpus ? "-gpu" : "", gpus);
+	if (!*gpus)
+		return;
+	(void)spank_getenv(task->spank, "SLURMD_NODENAME", node, sizeof(node));
+	snprintf(mine, sizeof(mine), "%" PRIu32 ":%s:", task->job, node);
+	if (spank_getenv(task->spank, TOKEN, around, sizeof(around)) == ESPANK_SUCCESS &&
+	    strncmp(around, mine, strlen(mine)) == 0) {
+		snprintf(token, WORD, "%.127s", around + strlen(mine));
 		return;
 	}
-	for (; *visible; visible++)
-		hash = (hash ^ (unsigned char)*visible) * UINT64_C(0x100000001b3);
-	snprintf(ret, VISIBLE + 1, "%016" PRIx64, hash);
+	snprintf(around, sizeof(around), "%s%s", mine, token);
+	spank_setenv(task->spank, TOKEN, around, 1);
 }
 
 /* Whether it shares no lease: an adaptable lease is for one command. gpuarbctl refuses one that has a token. */
@@ -431,11 +481,11 @@ static bool is_alone(const struct task *task, unsigned processes)
 		strtoul(text, NULL, 10) != task->job);
 }
 
-static void ask_sharing(const struct task *task, const char *visible, struct words *words)
+static void ask_sharing(const struct task *task, const char *gpus, struct words *words)
 {
 	bool adaptable = option_value(task, OPTION_ADAPTABLE, (char[WORD]){ 0 });
 	unsigned processes = find_processes(task->spank, task->job);
-	char value[WORD], gpus[VISIBLE + 1];
+	char value[WORD], token[WORD];
 
 	if (option_value(task, OPTION_PROCESSES, value))
 		processes = (unsigned)strtoul(value, NULL, 10);
@@ -449,24 +499,20 @@ static void ask_sharing(const struct task *task, const char *visible, struct wor
 			spank_setenv(task->spank, ADAPTABLE, value, 1);
 		return;
 	}
-	/* Tasks that have other GPUs than their neighbours have another lease. */
-	write_gpus(visible, gpus);
-	words_add(words, "--token=slurm-%" PRIu32 "%s%s", task->job, *gpus ? "-gpu" : "", gpus);
+	find_token(task, gpus, token);
+	words_add(words, "--token=%s", token);
 }
 
-static int ask(const struct task *task, bool has_gpus, struct words *words)
+/* of_step: the variable with the GPUs that Slurm gave; NULL: none. */
+static int ask(const struct task *task, const char *of_step, struct words *words)
 {
-	char visible[1024] = "", value[WORD], word[WORD];
+	char gpus[VISIBLE + 1] = "", value[WORD], word[WORD];
 
-	if (has_gpus) {
+	if (of_step) {
 		words_add(words, "--gpu=all");
 		keep_first_list(task->spank);
-		if (spank_getenv(task->spank, "ROCR_VISIBLE_DEVICES", visible, sizeof(visible)) ==
-		    ESPANK_NOSPACE) {
-			slurm_error("gpuarb: ROCR_VISIBLE_DEVICES=%.40s... has more than %zu bytes",
-				    visible, sizeof(visible) - 1);
+		if (write_gpus(task, of_step, gpus) < 0)
 			return -1;
-		}
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
 		if (!option_value(task, i, value))
@@ -474,7 +520,7 @@ static int ask(const struct task *task, bool has_gpus, struct words *words)
 		option_word(options[i].name, *value ? value : NULL, word);
 		words_add(words, "%s", word);
 	}
-	ask_sharing(task, visible, words);
+	ask_sharing(task, gpus, words);
 	words_add(words, "--name=slurm-%" PRIu32, task->job);
 	return 0;
 }
@@ -491,14 +537,15 @@ static const char *find_program(int argc, char **argv)
 static int wrap(const struct task *task, int number, const char *program)
 {
 	struct words words = { .n = 0 };
-	bool has_gpus = has_variable(task->spank, task->step == SLURM_BATCH_SCRIPT
-							  ? "SLURM_JOB_GPUS"
-							  : "SLURM_STEP_GPUS");
+	const char *of_step = task->step == SLURM_BATCH_SCRIPT ? "SLURM_JOB_GPUS"
+							       : "SLURM_STEP_GPUS";
 
-	leave_lease(task->spank, has_gpus);
+	if (!has_variable(task->spank, of_step))
+		of_step = NULL;
+	leave_lease(task, of_step != NULL);
 	words_add(&words, "%s", program);
 	words_add(&words, "run");
-	if (ask(task, has_gpus, &words) < 0)
+	if (ask(task, of_step, &words) < 0)
 		return -1;
 	if (number > 0)
 		words_add(&words, "--quiet");

@@ -224,6 +224,34 @@ slurm srun -w node0 -n2 --gpus-per-task=1 --gpu-bind=single:1 --gpuarb-cus=15 \
 code_is 0
 check 'each has its own lease' test "$(sort -u "$dir/out" | wc -l)" = 2
 
+# A script that has all CUs of both GPUs: its tasks have one GPU each, in its lease.
+cat >"$dir/work/bound" <<'BATCH'
+#!/bin/sh
+echo "lease $GPUARB_LEASE"
+"$@" sh -c 'echo "lease $GPUARB_LEASE"; echo "mask $HSA_CU_MASK $GPUARB_EFFECTIVE_CUS"'
+"$GPUARBCTL" list --json
+BATCH
+chmod 755 "$dir/work/bound"
+for bind in --gpus-per-task=1 --gres=gpu:2; do
+	slurm sbatch -W -w node0 -n2 "$bind" --gpuarb-cus=60 -o bound.out ./bound srun --exact -n2 --gpus-per-task=1
+	code_is 0
+	mv "$dir/work/bound.out" "$dir/out"
+	check 'the script and its tasks have one lease' test "$(grep '^lease ' "$dir/out" | sort | uniq -c | awk '{ print $1 }')" = 3
+	check 'each task has one GPU' test "$(grep -c '^mask 0:0xf* 60$' "$dir/out")" = 2
+	check 'it is charged once' jq -e 'length == 1 and [.[0].partitions[].cus] == [60, 60]' <<<"$(grep '^\[' "$dir/out")"
+done
+# A step without a GPU has a lease beside that of the script.
+slurm sbatch -W -w node0 --gres=gpu:1 --gpuarb-cus=15 -o none.out --wrap 'srun --gres=none true; echo "step: $?"'
+check 'it runs' grep -q '^step: 0' "$dir/work/none.out"
+
+# What another job has set is no limit of this one.
+slurm sbatch -W -w node0 --gpuarb-cus=15 --gpuarb-queues=2 -o outer.out \
+	--wrap 'srun -w node0 --overlap sh -c "echo job \$GPU_MAX_HW_QUEUES"; sbatch -W -w node0 --gpuarb-cus=15 --gpuarb-queues=5 -o inner.out \
+	--wrap "echo \$GPU_MAX_HW_QUEUES"'
+check 'a job has the queues that it asked for' grep -qx 4 "$dir/work/inner.out"
+check 'a step has those of its job' grep -qx 'job 1' "$dir/work/outer.out"
+list_becomes '. == []'
+
 # ---- Slurm counts, as the example has it --------------------------------------------------------
 COUNTED=cu slurm srun -w node0 --gpuarb-cus=15 scontrol show job -d
 out_has 'GRES=cu(CNT:15)'

@@ -240,16 +240,21 @@ TEST(step_asks_for_as_much_as_the_script_that_started_it)
 	spank_setenv(NULL, "SLURM_TASKS_PER_NODE", "1", 1);
 	spank_setenv(NULL, "GPUARB_SLURM_PROCESSES", "7:4", 1);
 	spank_setenv(NULL, "GPUARB_LEASE", "3", 1);
+	spank_setenv(NULL, "GPUARB_EFFECTIVE_CUS", "15", 1);
+	spank_setenv(NULL, "GPU_MAX_HW_QUEUES", "1", 1);
 	spank_setenv(NULL, "HSA_CU_MASK", "0:0x7fff", 1);
 	spank_setenv(NULL, "ROCR_VISIBLE_DEVICES", "1", 1);
 	out = run_task();
 	CHECK(has(out, "[--processes=4]"));
 	CHECK(!strstr(out, "GPUARB_LEASE=") && !strstr(out, "HSA_CU_MASK="));
-	CHECK(!strstr(out, "ROCR_VISIBLE_DEVICES="));
+	CHECK(!strstr(out, "ROCR_VISIBLE_DEVICES=") && !strstr(out, "GPUARB_EFFECTIVE_CUS="));
+	CHECK(has(out, "GPU_MAX_HW_QUEUES=1\n")); /* the user may have set it */
 
 	/* A job that a task of another job has submitted. */
 	slurm.job = 8;
-	CHECK(has(run_task(), "[--processes=1][--fixed][--token=slurm-8]"));
+	out = run_task();
+	CHECK(has(out, "[--processes=1][--fixed][--token=slurm-8]"));
+	CHECK(!strstr(out, "GPU_MAX_HW_QUEUES="));
 	spank_setenv(NULL, "GPUARB_SLURM_PROCESSES", "nonsense", 1);
 	CHECK(has(run_task(), "[--processes=1][--fixed][--token=slurm-8]"));
 }
@@ -265,7 +270,7 @@ TEST(lease_has_all_gpus_that_slurm_gave)
 	spank_setenv(NULL, "GPU_DEVICE_ORDINAL", "1,2", 1);
 	out = run_task();
 	CHECK(has(out, "[run][--gpu=all][--cus=15]"));
-	CHECK(has(out, "[--token=slurm-7-gpu1,2]"));
+	CHECK(has(out, "[--token=slurm-7-gpu1,2/1,2]"));
 	CHECK(has(out, "ROCR_VISIBLE_DEVICES=1,2\n"));
 	CHECK(!strstr(out, "CUDA_VISIBLE_DEVICES") && !strstr(out, "GPU_DEVICE_ORDINAL"));
 
@@ -273,6 +278,41 @@ TEST(lease_has_all_gpus_that_slurm_gave)
 	CHECK(!strstr(run_task(), "--gpu=all"));
 	spank_setenv(NULL, "SLURM_JOB_GPUS", "1,2", 1);
 	CHECK(has(run_task(), "[--gpu=all]"));
+}
+
+/* Slurm numbers what a step sees from 0 where it hides other GPUs from it. */
+TEST(steps_on_different_gpus_have_different_leases_although_both_see_gpu_0)
+{
+	slurm_begin("gpuarb-cus=15");
+	spank_setenv(NULL, "ROCR_VISIBLE_DEVICES", "0", 1);
+	spank_setenv(NULL, "SLURM_STEP_GPUS", "0", 1);
+	CHECK(has(run_task(), "[--token=slurm-7-gpu0/0]"));
+	spank_setenv(NULL, "SLURM_STEP_GPUS", "1", 1);
+	CHECK(has(run_task(), "[--token=slurm-7-gpu1/0]"));
+}
+
+TEST(tasks_on_the_node_of_their_script_share_its_lease)
+{
+	static const char script[] = "7:node0:slurm-7-gpu0,1/0,1";
+
+	slurm_begin("gpuarb-cus=15");
+	spank_setenv(NULL, "SLURMD_NODENAME", "node0", 1);
+	slurm.step = SLURM_BATCH_SCRIPT;
+	spank_setenv(NULL, "SLURM_JOB_GPUS", "0,1", 1);
+	spank_setenv(NULL, "ROCR_VISIBLE_DEVICES", "0,1", 1);
+	CHECK(has(run_task(), "GPUARB_SLURM_TOKEN=7:node0:slurm-7-gpu0,1/0,1\n"));
+
+	slurm.step = 0;
+	spank_setenv(NULL, "GPUARB_SLURM_TOKEN", script, 1);
+	spank_setenv(NULL, "ROCR_VISIBLE_DEVICES", "1", 1);
+	CHECK(has(run_task(), "[--token=slurm-7]")); /* without a GPU */
+	spank_setenv(NULL, "SLURM_STEP_GPUS", "0,1", 1);
+	CHECK(has(run_task(), "[--token=slurm-7-gpu0,1/0,1]"));
+	slurm.job = 8;
+	CHECK(has(run_task(), "[--token=slurm-8-gpu0,1/1]"));
+	slurm.job = 7;
+	spank_setenv(NULL, "SLURMD_NODENAME", "node1", 1);
+	CHECK(has(run_task(), "[--token=slurm-7-gpu0,1/1]"));
 }
 
 TEST(tasks_with_other_gpus_have_another_lease_however_long_the_list_is)
