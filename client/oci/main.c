@@ -182,7 +182,8 @@ static int take_lease(struct json_object *config, char why[static OCI_LEASE_PROB
 	}
 	name_lease(config, command);
 	choose_agent(config, command, library);
-	r = oci_lease_reserve(command, &lease, why);
+	r = oci_lease_reserve(config, command, &lease, why);
+	free(command->visible);
 	if (r < 0)
 		return r;
 	r = write_lease(config, &lease, library);

@@ -98,24 +98,11 @@ static const char *choose_library(const char *path, char *why, size_t size)
 
 /* ---- the configuration --------------------------------------------------------------------- */
 
-static struct json_object *member(struct json_object *config, const char *first, const char *second)
-{
-	struct json_object *object, *ret;
-
-	return json_object_object_get_ex(config, first, &object) &&
-			       json_object_object_get_ex(object, second, &ret)
-		       ? ret
-		       : NULL;
-}
-
 /* Whether an array of objects has one in which key has this value, beside type if that is not NULL. */
 static bool has_entry(struct json_object *array, const char *key, const char *value,
 		      const char *type)
 {
-	size_t n = json_object_is_type(array, json_type_array) ? json_object_array_length(array)
-							       : 0;
-
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < config_length(array); i++) {
 		struct json_object *entry = json_object_array_get_idx(array, i), *found, *kind;
 
 		if (json_object_object_get_ex(entry, key, &found) &&
@@ -130,10 +117,10 @@ static bool has_entry(struct json_object *array, const char *key, const char *va
 /* gpuarb-agent accepts processes of its own user only. */
 static const char *check_container(struct json_object *config)
 {
-	struct json_object *user = member(config, "process", "user"), *uid;
+	struct json_object *user = config_member(config, "process", "user"), *uid;
 	struct json_object *mounts = NULL;
 
-	if (has_entry(member(config, "linux", "namespaces"), "type", "user", NULL))
+	if (has_entry(config_member(config, "linux", "namespaces"), "type", "user", NULL))
 		return "it has a user namespace";
 	if (!json_object_object_get_ex(user, "uid", &uid) || json_object_get_int64(uid) != 0)
 		return "its program does not run as root";
@@ -147,7 +134,7 @@ bool oci_agent_find(struct json_object *config, char library[static PATH_MAX], c
 		    size_t size)
 {
 	const char *bad = check_container(config), *suffix;
-	struct json_object *root = member(config, "root", "path");
+	struct json_object *root = config_member(config, "root", "path");
 	char program[PATH_MAX];
 
 	if (bad) {

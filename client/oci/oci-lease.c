@@ -10,6 +10,7 @@
 #include <systemd/sd-bus.h>
 #include <unistd.h>
 
+#include "client/oci/oci-gpus.h"
 #include "dbus/names.h"
 #include "util/base.h"
 #include "util/fd.h"
@@ -110,8 +111,8 @@ static int append_request(sd_bus_message *m, const struct command *command)
 {
 	int r = sd_bus_message_open_container(m, 'a', "a{sv}");
 
-	if (r >= 0)
-		r = append_want(m, &command->wants[0]);
+	for (size_t i = 0; r >= 0 && i < command->n_wants; i++)
+		r = append_want(m, &command->wants[i]);
 	if (r >= 0)
 		r = sd_bus_message_close_container(m);
 	return r < 0 ? r : append_options(m, &command->options);
@@ -221,13 +222,15 @@ static int read_lease(sd_bus_message *reply, struct oci_lease *ret,
 	return ret->holder < 0 ? -errno : 0;
 }
 
-int oci_lease_reserve(const struct command *command, struct oci_lease *ret,
+int oci_lease_reserve(struct json_object *config, struct command *command, struct oci_lease *ret,
 		      char why[static OCI_LEASE_PROBLEM])
 {
 	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
 	int r = bus_open(&bus, why);
 
+	if (r >= 0)
+		r = oci_gpus_choose(bus, config, command, why);
 	if (r < 0)
 		return r;
 	r = call_new(bus, GPUARB_PATH, GPUARB_INTERFACE, "Reserve", &m);

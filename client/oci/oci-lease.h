@@ -9,10 +9,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "client/oci/runtime-config.h"
 #include "client/oci/variables.h"
 #include "client/options/options.h"
-
-#define OCI_LEASE_PROBLEM 1024
 
 struct oci_lease {
 	uint64_t id;
@@ -20,8 +19,9 @@ struct oci_lease {
 	char *variables; /* as of oci_variables(); the caller frees them */
 };
 
-/* Takes a lease. Negative errno: why has the reason, and gpuarbctl's words for it. */
-int oci_lease_reserve(const struct command *command, struct oci_lease *ret,
+/* Takes a lease on GPUs that the container has: the wants of the command become those. Negative errno: why has the reason,
+ * and gpuarbctl's words for it. */
+int oci_lease_reserve(struct json_object *config, struct command *command, struct oci_lease *ret,
 		      char why[static OCI_LEASE_PROBLEM]);
 
 /* Binds the lease to the process, so that it lives as long. */

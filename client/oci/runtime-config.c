@@ -19,6 +19,21 @@ struct json_object *config_read(int fd)
 	return NULL;
 }
 
+struct json_object *config_member(struct json_object *config, const char *first, const char *second)
+{
+	struct json_object *object, *ret;
+
+	return json_object_object_get_ex(config, first, &object) &&
+			       json_object_object_get_ex(object, second, &ret)
+		       ? ret
+		       : NULL;
+}
+
+size_t config_length(struct json_object *array)
+{
+	return json_object_is_type(array, json_type_array) ? json_object_array_length(array) : 0;
+}
+
 /* ---- annotations --------------------------------------------------------------------------- */
 
 const char *config_annotation(struct json_object *config, const char *name)

@@ -10,6 +10,7 @@
 #include "util/base.h"
 
 #define ANNOTATION "org.gpuarb."
+#define OCI_LEASE_PROBLEM 1024 /* bytes of the sentence that says why there is no lease */
 
 static inline void config_free(struct json_object *config)
 {
@@ -19,6 +20,13 @@ DEFINE_CLEANUP(struct json_object *, config_free)
 
 /* Reads all of a descriptor. NULL: it is no object of JSON. */
 struct json_object *config_read(int fd);
+
+/* A member of a member; NULL: there is none. */
+struct json_object *config_member(struct json_object *config, const char *first,
+				  const char *second);
+
+/* Of an array; 0: it is none. */
+size_t config_length(struct json_object *array);
 
 /* The value of ANNOTATION NAME; NULL: there is none. */
 const char *config_annotation(struct json_object *config, const char *name);

@@ -11,6 +11,7 @@
 #include "util/text-stream.h"
 
 #define NODES "/sys/class/kfd/kfd/topology/nodes"
+#define NODES_MAX 1024U
 
 /* One line "NAME VALUE" of the properties of a node, or the only number of its file gpu_id. */
 static uint64_t read_node(unsigned node, const char *file, const char *name)
@@ -31,13 +32,21 @@ static uint64_t read_node(unsigned node, const char *file, const char *name)
 	return value;
 }
 
+uint32_t oci_render_minor(uint32_t kfd_gpu_id)
+{
+	for (unsigned node = 0; kfd_gpu_id > 0 && node < NODES_MAX; node++)
+		if (read_node(node, "gpu_id", "") == kfd_gpu_id)
+			return (uint32_t)read_node(node, "properties", "drm_render_minor ");
+	return 0;
+}
+
 /* A UUID, because a container may see fewer GPUs and number them otherwise; the number where the GPU has none. place: in
  * the lease, of a simulated GPU. */
 static void visible_name(uint32_t kfd_gpu_id, size_t place, char name[static VARIABLES_NAME])
 {
 	unsigned gpu = 0;
 
-	for (unsigned node = 0; kfd_gpu_id > 0 && node < 1024; node++) {
+	for (unsigned node = 0; kfd_gpu_id > 0 && node < NODES_MAX; node++) {
 		uint64_t id = read_node(node, "gpu_id", ""), unique;
 
 		gpu += id > 0 && id != kfd_gpu_id;

@@ -8,3 +8,6 @@
 /* A list of "NAME=VALUE" to set and "NAME" to remove, each with a NUL behind it, and one more at the end. NULL: no
  * memory. The caller frees it. */
 char *oci_variables(const struct gpuarb_partition *parts, size_t n, uint64_t lease);
+
+/* The render node of a GPU, /dev/dri/renderDN; 0: it is simulated, or the kernel does not tell. */
+uint32_t oci_render_minor(uint32_t kfd_gpu_id);

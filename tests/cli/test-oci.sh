@@ -271,6 +271,53 @@ GPUARB_BUS_ADDRESS=unix:path=/no/such/bus "$dir/gpuarb-precreate" optional <"$di
 err_has /no/such/bus
 json_out '.annotations | keys == ["org.gpuarb.cus"]'
 
+# ---- several GPUs ----------------------------------------------------------------------------------
+config '{"org.gpuarb.cus": "15", "org.gpuarb.gpu": "all"}'
+hook gpuarb-precreate 0
+cp "$dir/out" "$dir/config"
+json_out '.process.env | index(["HSA_CU_MASK=0:0x111111111111111;1:0x111111111111111"]) and index(["ROCR_VISIBLE_DEVICES=0,1"])'
+prints 'length == 1 and [.[0].partitions[] | "\(.gpu) \(.cus)"] == ["0000:03:00.0 15", "0000:04:00.0 15"]' list --json
+kill "$(annotated holder config)"
+list_becomes '. == []'
+
+# A container has some of the render nodes. KFD tells which GPU has which.
+if unshare --mount true 2>/dev/null; then
+	rig_stop_daemon
+	mkdir "$dir/sys"
+	"$FAKE_SYSFS" "$dir/sys" "$GPUARB_SOURCE_ROOT/conf/gpus" radeon-vii radeon-vii mi210 >"$dir/gpus"
+	rig_start_daemon --sysfs="$dir/sys"
+	mapfile -t minors < <(sed -n 's/^drm_render_minor \([1-9]\)/\1/p' "$dir"/sys/class/kfd/kfd/topology/nodes/*/properties)
+	in_sys=(unshare --mount sh -c "mount --bind '$dir/sys' /sys && exec \"\$@\"" -)
+	# gets GPUS ANNOTATIONS JQ [TEXT…]: a lease on these GPUs, for a container whose configuration is changed so; none, and an error
+	# with the texts.
+	gets()
+	{
+		config "$2"
+		jq "$3" "$dir/in" >"$dir/config"
+		mv "$dir/config" "$dir/in"
+		hook gpuarb-precreate 0 "${in_sys[@]}"
+		for text in "${@:4}"; do err_has "$text"; done
+		cp "$dir/out" "$dir/config"
+		prints "[.[].partitions[].gpu] == $1" list --json
+		[ "$1" = '[]' ] || kill "$(annotated holder config)"
+		list_becomes '. == []'
+	}
+	device() { echo "{path: \"/dev/dri/renderD$1\", type: \"c\", major: 226, minor: $1}"; }
+	devices() { echo ".linux.devices = [{path: \"/dev/kfd\", major: 240, minor: 0}, $(device "$1"), $(device "${2:-$1}")]"; }
+	bound() { echo ".mounts = [{destination: \"/dev/dri/renderD128\", source: \"/dev/dri/renderD$1\", type: \"bind\"}]"; }
+	gets '["0000:03:00.0"]' '{"org.gpuarb.cus": "14"}' "$(devices "${minors[0]}" "${minors[1]}")"
+	gets '["0000:04:00.0"]' '{"org.gpuarb.cus": "14"}' "$(devices "${minors[1]}")"
+	gets '["0000:05:00.0"]' '{"org.gpuarb.cus": "14", "org.gpuarb.gpu": "any"}' "$(bound "${minors[2]}")"
+	gets '["0000:05:00.0"]' '{"org.gpuarb.cus": "50%"}' "$(devices "${minors[2]}" "${minors[1]}")"
+	gets '["0000:04:00.0", "0000:05:00.0"]' '{"org.gpuarb.cus": "14", "org.gpuarb.gpu": "all"}' "$(devices "${minors[2]}" "${minors[1]}")"
+	gets '["0000:04:00.0"]' '{"org.gpuarb.cus": "14", "org.gpuarb.gpu": "0000:03:00.0,1"}' "$(devices "${minors[1]}" "${minors[2]}")"
+	gets '["0000:03:00.0"]' '{"org.gpuarb.cus": "14"}' '.mounts = [{destination: "/dev/dri", source: "/dev/dri", type: "bind"}]'
+	gets '[]' '{"org.gpuarb.cus": "14", "org.gpuarb.gpu": "0"}' "$(devices "${minors[1]}")" \
+		'org.gpuarb.gpu=0' "renderD${minors[1]}"
+	gets '[]' '{"org.gpuarb.cus": "14"}' "$(devices 191)" renderD191
+	gets '[]' '{"org.gpuarb.cus": "14", "org.gpuarb.gpu": "9"}' "$(devices "${minors[1]}")" "'9'"
+fi
+
 # ---- a share, and a gpuarbd that dies -------------------------------------------------------------
 rig_stop_daemon
 printf '[tenant *]\nclass = realtime\npreempt = revoke\n' >"$dir/tenants.d/policy.conf"

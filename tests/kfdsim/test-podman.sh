@@ -32,8 +32,9 @@ ln "$dir/gpuarb-precreate" "$dir/gpuarb-createruntime"
 printf '[containers]\npids_limit = 0\n[engine]\nhooks_dir = ["%s"]\n' "$dir/hooks" >"$dir/containers.conf"
 export CONTAINERS_CONF=$dir/containers.conf
 podman=(podman --cgroup-manager=cgroupfs --root "$dir/pod" --runroot "$dir/podrun" --storage-driver vfs --runtime runc)
-in_container=(--network none --ulimit nofile=1024:1024 --ulimit nproc=1024:1024 -v /dev/kfd:/dev/kfd -v /dev/dri:/dev/dri
-	-v /sys:/sys:ro -v /usr:/usr:ro -v /lib:/lib:ro -v /lib64:/lib64:ro -v "$raw:/bin/raw:ro" --rootfs "$dir/rootfs")
+nodes=(-v /dev/dri:/dev/dri) # all, unless a container is to have fewer
+in_container=(--network none --ulimit nofile=1024:1024 --ulimit nproc=1024:1024 -v /dev/kfd:/dev/kfd -v /sys:/sys:ro
+	-v /usr:/usr:ro -v /lib:/lib:ro -v /lib64:/lib64:ro -v "$raw:/bin/raw:ro" --rootfs "$dir/rootfs")
 # shellcheck disable=SC2317 # trap calls it
 clean() { "${podman[@]}" rm -a -f -t 0 >/dev/null 2>&1; kill -KILL "$manager_pid" 2>/dev/null; rig_clean; }
 trap clean EXIT
@@ -53,7 +54,7 @@ container()
 	shift
 	mkfifo "$dir/rootfs/tmp/$name"
 	said="podman run $name"
-	timeout "$patience" "${podman[@]}" run -d --name "$name" "${options[@]}" "${in_container[@]}" \
+	timeout "$patience" "${podman[@]}" run -d --name "$name" "${options[@]}" "${nodes[@]}" "${in_container[@]}" \
 		/bin/sh -c "exec \"\$@\" <>/tmp/$name >/tmp/$name.out 2>&1" sh "$@" >"$dir/out" 2>"$dir/err" </dev/null &&
 		return
 	grep -q 'OCI runtime\|cgroup' "$dir/err" && { echo "skipped: podman starts no container here: $(tail -n 1 "$dir/err")"; exit 77; }
@@ -116,6 +117,16 @@ execute one one-later raw
 settles "$(drifts one '["mask"]') and ([.gpus[].unmanaged[]] == [])"
 "${podman[@]}" rm -a -f -t 0 >/dev/null 2>&1
 settles '.leases == []'
+
+# One that has the render node of the second GPU only: ROCr finds no other one there.
+minor=$(sed -n 's/^drm_render_minor \([1-9]\)/\1/p' /sys/class/kfd/kfd/topology/nodes/*/properties | tail -n 1)
+nodes=(-v "/dev/dri/renderD$minor:/dev/dri/renderD$minor")
+container six --annotation org.gpuarb.cus=15 --annotation org.gpuarb.name=six -- raw 2
+queue six
+settles "$(named six) | .partitions[0].gpu == \"$mi210\" and .drift == []"
+"${podman[@]}" rm -a -f -t 0 >/dev/null 2>&1
+settles '.leases == []'
+nodes=(-v /dev/dri:/dev/dri)
 
 # An adaptable one: the agent outside, its library and its socket inside. In the test, /lib and /lib64 are volumes, so a copy
 # of the C library stands for that of the image.

@@ -67,7 +67,7 @@ client/doctor           client/(options|output|doctor)/|libgpuarb/gpuarb.h|core/
 client/rt               client/(options|output|launch|doctor|rt)/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/|sys/config/|core/change/arbiter.h json
 client/verbs            client/(options|output|launch|doctor|verbs)/|client/oci/variables.h|libgpuarb/gpuarb.h|core/(mask|policy)/|util/|sys/config/ json
 client                  client/(options|output|launch|doctor|verbs)/|util/              -none-
-client/oci              client/(options|oci)/|client/launch/agent-start.h|libgpuarb/(gpuarb|lease/program-variables).h|util/|dbus/ systemd|json
+client/oci              client/(options|oci)/|core/policy/request.h|client/launch/agent-start.h|libgpuarb/(gpuarb|lease/program-variables).h|util/|dbus/ systemd|json
 client/slurm            client/(options|slurm)/|util/                           -none-
 client/calibrate        client/(options|output|launch|latency|calibrate)/|libgpuarb/gpuarb.h|core/mask/|util/ -none-
 client/latency          client/(options|output|launch|latency)/|libgpuarb/gpuarb.h|libgpuarb/gpuarb-queues.h|libgpuarb/hip/gpuarb-hip.h|core/mask/|util/ hip
