@@ -266,6 +266,16 @@ out_has ' 50'
 check 'a shard is on the GPU that Slurm chose, and its step in the lease' \
 	jq -e 'length == 1 and [.[0].partitions[].gpu] == ["0000:03:00.0"]' <<<"$(grep '^\[' "$dir/out")"
 
+# Whole GPUs count as such, and a step takes no more than its job.
+for gpus in --gres=gpu:1 --gpus=1 --gpus-per-node=1 --gpus-per-task=1; do
+	COUNTED=shard slurm sbatch -W -w node0 -n1 "$gpus" --gpuarb-cus=15 -o whole.out --wrap 'srun sh -c "echo \$GPUARB_EFFECTIVE_CUS"'
+	code_is 0
+	check 'the step has the lease' grep -qx 15 "$dir/work/whole.out"
+done
+COUNTED=shard slurm salloc -w node0 --gres=gpu:1 srun --gpuarb-cus=15 sh -c 'echo "$GPUARB_EFFECTIVE_CUS"'
+code_is 0
+out_has 15
+
 # ---- components of a heterogeneous job, adaptable leases ------------------------------------------
 slurm srun -w node0 --gpuarb-cus=15 --overlap sh -c 'echo $GPUARB_EFFECTIVE_CUS' --gpuarb-cus=5 : \
 	-w node1 --gpuarb-cus=30 sh -c 'echo $GPUARB_EFFECTIVE_CUS' --gpuarb-cus=10
