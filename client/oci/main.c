@@ -271,6 +271,12 @@ static int find_holder(uint64_t lease, uint64_t pid)
 	return ret;
 }
 
+static void let_go(int holder)
+{
+	if (holder >= 0)
+		(void)syscall(SYS_pidfd_send_signal, holder, SIGTERM, NULL, 0U);
+}
+
 /* With an agent, gpuarb-precreate has annotated the mask. Started by this hook, because the monitor of the container, below
  * which the hook runs, has a control group that outlives podman's. */
 static int start_agent(struct json_object *state, uint64_t lease, pid_t pid, int listening,
@@ -285,6 +291,39 @@ static int start_agent(struct json_object *state, uint64_t lease, pid_t pid, int
 	if (r < 0)
 		snprintf(why, OCI_LEASE_PROBLEM, "cannot start gpuarb-agent: %s", strerror(-r));
 	return r;
+}
+
+/* The lease whose variables the program of the container has: each share, and the annotations, replace those of the one
+ * before. 0: that is not known. */
+static uint64_t find_lease(struct json_object *state)
+{
+	_cleanup_(config_freep) struct json_object *config = NULL;
+	struct json_object *bundle;
+	char path[PATH_MAX];
+	const char *text;
+	uint64_t lease;
+
+	if (!json_object_object_get_ex(state, "bundle", &bundle))
+		return 0;
+	snprintf(path, sizeof(path), "%s/config.json", json_object_get_string(bundle) ?: "");
+	config = json_object_from_file(path);
+	text = config ? config_variable(config, "GPUARB_LEASE") : NULL;
+	return text && number_parse(text, 1, UINT64_MAX, &lease) >= 0 ? lease : 0;
+}
+
+static int check_share(struct json_object *state, uint64_t lease)
+{
+	uint64_t found = find_lease(state);
+	char why[OCI_LEASE_PROBLEM];
+
+	if (found == 0 || found == lease)
+		return 0;
+	snprintf(why, sizeof(why),
+		 "the container has leases %" PRIu64 " and %" PRIu64
+		 ": give it one share, or annotations, which can ask for several GPUs",
+		 lease, found);
+	(void)complain(why);
+	return -EEXIST;
 }
 
 /* share: "" for the lease of the annotations. */
@@ -305,6 +344,13 @@ static int create_runtime(struct json_object *state, const char *share)
 	}
 	if (!lease)
 		return EXIT_SUCCESS;
+	if (*share && check_share(state, lease) < 0) {
+		/* The hook of the annotations does not come. */
+		holder = find_holder(annotated_number(state, "lease"),
+				     annotated_number(state, "holder"));
+		let_go(holder);
+		return EXIT_FAILURE;
+	}
 	if (!json_object_object_get_ex(state, "pid", &pid))
 		return complain("the state of the container has no pid");
 	if (!*share)
@@ -325,8 +371,7 @@ static int create_runtime(struct json_object *state, const char *share)
 		r = start_agent(state, lease, json_object_get_int(pid), listening, why);
 	if (r < 0 && listening >= 0)
 		oci_agent_delete(listening);
-	if (!*share)
-		(void)syscall(SYS_pidfd_send_signal, holder, SIGTERM, NULL, 0U);
+	let_go(holder);
 	return r < 0 ? complain(why) : EXIT_SUCCESS;
 }
 

@@ -371,6 +371,27 @@ container=$!
 jq -n --argjson pid "$container" '{ociVersion: "1.0.2", id: "3f", pid: $pid}' >"$dir/in"
 hook_arguments=("$id")
 hook gpuarb-createruntime 0
+# The variables of another share, or of annotations, would be those of its program.
+mkdir "$dir/bundle"
+for lease in $((id + 1)) "$id"; do
+	jq -n --arg lease "GPUARB_LEASE=$lease" --arg id "GPUARB_LEASE=$id" '{process: {env: [$id, "HSA_CU_MASK=0:0x1", $lease]}}' \
+		>"$dir/bundle/config.json"
+	jq -n --argjson pid "$container" --arg bundle "$dir/bundle" '{ociVersion: "1.0.2", id: "3f", pid: $pid, bundle: $bundle}' >"$dir/in"
+	hook gpuarb-createruntime "$((lease != id))"
+done
+jq '.process.env = ["GPUARB_LEASE=77"]' "$dir/bundle/config.json" >"$dir/config"
+mv "$dir/config" "$dir/bundle/config.json"
+hook gpuarb-createruntime 1
+err_has "leases $id and 77"
+# Of annotations beside it nothing is left.
+config '{"org.gpuarb.cus": "15"}'
+hook gpuarb-precreate 0
+cp "$dir/out" "$dir/bundle/config.json"
+state "$container"
+jq --arg bundle "$dir/bundle" '.bundle = $bundle' "$dir/in" >"$dir/state"
+mv "$dir/state" "$dir/in"
+hook gpuarb-createruntime 1
+list_becomes "length == 1 and .[0].id == $id"
 kill -KILL "$gpuarbd"
 ready
 list_becomes "length == 1 and .[0].id == $id and .[0].state == \"granted\""
