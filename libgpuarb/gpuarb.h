@@ -510,7 +510,8 @@ int gpuarb_lease_dispatch(struct gpuarb_lease *lease, gpuarb_lease_changed_t cal
 			  void *userdata);
 
 /* Requests other partitions on the same GPUs: one want for each partition, in their order. The
- * masks change at once. CUs and queues that the lease gave up remain charged to it until
+ * masks, and the bases of an adaptable lease, change at once, or when other leases have returned
+ * CUs that they borrowed. CUs and queues that the lease gave up remain charged to it until
  * gpuarb_lease_acknowledge(), because only the holder can take them from its queues. An adaptable
  * lease gets new bounds: without cus its limit stays, and without cus_min its base stays, as far as
  * cus allows. */
