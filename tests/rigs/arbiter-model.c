@@ -368,7 +368,9 @@ static void reset_gpus(struct model *model, bool begin)
 static void check_occupied(struct model *model, const struct lease *lease)
 {
 	struct model_had *had = &model->had[lease->id % ARRAY_SIZE(model->had)];
-	bool same = had->lease == lease->id && had->acknowledged == lease->acknowledged;
+	/* What no process can give back counts as returned at a deadline. */
+	bool same = had->lease == lease->id && had->acknowledged == lease->acknowledged &&
+		    !lease->lend.unbound;
 
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		const struct partition *p = &lease->partitions[i];

@@ -25,6 +25,7 @@ static void run(struct model *model, size_t n_gpus, unsigned operations, unsigne
 	model->now = 0;
 	model->last_id = 0;
 	model->n_queues = 0;
+	memset(model->had, 0, sizeof(model->had)); /* ids begin anew */
 	for (size_t i = 0; i < n_gpus; i++) {
 		strcpy(model->infos[i].name, names[i]);
 		model->infos[i].kfd_gpu_id = (uint32_t)i + 1;
