@@ -171,10 +171,14 @@ static unsigned max_cus_left(const struct candidate *a, const struct cuset *held
 	return limit_by(a, &a->admit_context->tenant->max_cus, cuset_count(held), UINT32_MAX);
 }
 
-/* Does max-cus leave too few CUs to the request, unless adaptable leases of its user return some? */
+/* Does max-cus leave too few CUs to the request, unless adaptable leases of its user return some? The resize of an
+ * adaptable lease asks for a base. */
 static bool takes_own(const struct candidate *a)
 {
-	return a->aim > max_cus_left(a, &a->held.cus) && !cuset_empty(&a->held.borrowed);
+	bool base = a->had && a->admit_context->adaptable;
+	unsigned asked = base ? want_least_cus(a->want, a->aim) : a->aim;
+
+	return asked > max_cus_left(a, &a->held.cus) && !cuset_empty(&a->held.borrowed);
 }
 
 /* What the user holds for max-cus, less what its leases return for the request. */
@@ -261,6 +265,28 @@ static int closes(const struct place_request *request, const struct placement *p
 	return __builtin_popcount(cuset_engines(&placement->cus) & ~request->closed);
 }
 
+/* A resize stays on what the lease has, or else on what it claims already, if as many CUs fit there. */
+static bool place_on_own(const struct candidate *a, const struct place_request *request,
+			 struct placement *placement)
+{
+	struct place_request own = *request;
+	struct placement other;
+	struct place_miss miss;
+	struct cuset set = a->had->occupied;
+
+	for (unsigned i = 0; i < 2; i++) {
+		own.avail = request->avail;
+		cuset_keep(&own.avail, &set);
+		if (place(&a->gpu->info.geometry, &own, &other, &miss) >= 0 &&
+		    other.count >= placement->count) {
+			*placement = other;
+			return true;
+		}
+		cuset_add(&set, &a->had_claim);
+	}
+	return false;
+}
+
 /* Of placements with as many CUs prefers the one that reclaims nothing from borrowers. */
 static void place_preferred(const struct candidate *a, const struct place_request *request,
 			    struct placement *placement)
@@ -269,6 +295,8 @@ static void place_preferred(const struct candidate *a, const struct place_reques
 	struct placement other;
 	struct place_miss miss;
 
+	if (a->had && place_on_own(a, request, placement))
+		return;
 	if (a->own || !cuset_overlap(&placement->cus, &a->borrowed))
 		return;
 	cuset_remove(&preferred.avail, &a->borrowed);
@@ -673,7 +701,7 @@ static bool only_gives(const struct candidate *a)
 		return false;
 	has = had->count;
 	if (had->adaptation) { /* borrowed CUs are not claimed */
-		has = cuset_count(&had->adaptation->base);
+		has = max_u(cuset_count(&had->adaptation->base), cuset_count(&had->resize));
 		asks = want->cus_min;
 	}
 	return asks <= has && budget_within(&want->budget, &had->charged);

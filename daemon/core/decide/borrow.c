@@ -2,6 +2,7 @@
 #include "core/decide/borrow.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "core/ledger/lease.h"
@@ -170,7 +171,8 @@ void borrow_free(const struct arbiter *arbiter, const struct lease *proposal, st
 					 .avail = gpu->all,
 					 .all = &gpu->all,
 					 .ceiling = p->asked };
-	struct cuset others, cus;
+	struct cuset others, cus, own = now->occupied;
+	unsigned left;
 
 	borrow_others(arbiter, p->gpu, proposal, BORROW_CLAIMED | BORROW_OCCUPIED | BORROW_PROMISED,
 		      &others);
@@ -178,7 +180,13 @@ void borrow_free(const struct arbiter *arbiter, const struct lease *proposal, st
 	/* Avoid CUs that an inactive lease lends: it may want them back. */
 	request.preferred = request.avail;
 	cuset_remove(&request.preferred, &gpu->taken);
-	request.ceiling = min_u(request.ceiling, quota_cus_left(arbiter, proposal, p->gpu));
+	left = quota_cus_left(arbiter, proposal, p->gpu);
+	request.ceiling = min_u(request.ceiling, left);
+	if (left < UINT_MAX) { /* it counts what the lease leaves until that is acknowledged */
+		cuset_add(&own, &p->adaptation->base);
+		cuset_keep(&request.avail, &own);
+		cuset_keep(&request.preferred, &own);
+	}
 	if (proposal->lend.unbound)
 		request.ceiling = cuset_count(&p->adaptation->base);
 	request.keep = &now->cus;

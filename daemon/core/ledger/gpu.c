@@ -248,7 +248,10 @@ static int check_mask(const struct gpu *gpu, const struct partition *p, char *bu
 			      "a mask has CUs that the GPU has not, or that are not charged");
 	if (!geometry_on_every_xcc(&gpu->info.geometry, &p->cus))
 		return refuse(buf, size, -EINVAL, "an XCC without a CU");
-	if (!is_whole(&gpu->codec, &p->cus) || !is_whole(&gpu->codec, &p->occupied))
+	if (!cuset_within(&p->resize, &gpu->all))
+		return refuse(buf, size, -EINVAL, "it waits for CUs that the GPU has not");
+	if (!is_whole(&gpu->codec, &p->cus) || !is_whole(&gpu->codec, &p->occupied) ||
+	    !is_whole(&gpu->codec, &p->resize))
 		return refuse(buf, size, -EINVAL, "the mask splits a WGP");
 	return 0;
 }
@@ -269,8 +272,7 @@ static int check_adaptation(const struct gpu *gpu, const struct partition *p, ch
 		return refuse(buf, size, -EINVAL, "the base is no rectangle within the mask");
 	if (!cuset_empty(&p->resize) && !is_base(gpu, &p->resize))
 		return refuse(buf, size, -EINVAL, "the base that it waits for is no rectangle");
-	if (!is_whole(&gpu->codec, base) || !is_whole(&gpu->codec, &p->resize) ||
-	    !is_whole(&gpu->codec, &p->adaptation->before))
+	if (!is_whole(&gpu->codec, base) || !is_whole(&gpu->codec, &p->adaptation->before))
 		return refuse(buf, size, -EINVAL, "the base, or the mask before, splits a WGP");
 	return 0;
 }

@@ -62,6 +62,21 @@ struct held {
 	struct share on[REQUEST_WANTS];
 };
 
+/* What the partition has, or what it waits for, if that is more: it does not get both. */
+static void hold(const struct arbiter *arbiter, const struct lease *lease,
+		 const struct partition *partition, struct share *held)
+{
+	struct adaptation adaptation = { .base = partition->resize };
+	struct partition p = *partition;
+
+	if (cuset_count(&p.resize) > cuset_count(&p.occupied))
+		p.cus = p.occupied = p.resize;
+	if (p.adaptation && cuset_count(&p.resize) > cuset_count(&p.adaptation->base))
+		p.adaptation = &adaptation;
+	p.resize = (struct cuset){ 0 };
+	quota_add_share(arbiter, lease, &p, held);
+}
+
 static void hold_all(const struct review *review, struct held *ret)
 {
 	const struct arbiter *arbiter = review->arbiter;
@@ -77,13 +92,9 @@ static void hold_all(const struct review *review, struct held *ret)
 		ret->leases++;
 		ret->gpus |= lease_gpus(lease);
 		for (size_t j = 0; j < lease->n_partitions; j++) {
-			struct partition p = lease->partitions[j];
+			const struct partition *p = &lease->partitions[j];
 
-			/* What it has, or what it waits for: it never has both. */
-			if (cuset_count(&p.resize) > cuset_count(&p.occupied))
-				p.cus = p.occupied = p.resize;
-			p.resize = (struct cuset){ 0 };
-			quota_add_share(arbiter, lease, &p, &ret->on[p.gpu]);
+			hold(arbiter, lease, p, &ret->on[p->gpu]);
 		}
 	}
 }

@@ -327,6 +327,15 @@ TEST(adopted_lease_cannot_await_a_base_that_is_no_rectangle)
 	CHECK(strstr(lease->reason, "rectangle"));
 }
 
+TEST(adopted_lease_cannot_await_cus_that_the_gpu_has_not)
+{
+	_cleanup_(pair_done) struct pair p = pair_of(1);
+	struct lease *lease = saved(grant(&p.old, ANY, 20));
+
+	memset(lease->partitions[0].resize.pair, 0xff, sizeof(lease->partitions[0].resize.pair));
+	CHECK(adopt(&p, lease) == 0 && lease->state == STATE_ENDING);
+}
+
 TEST(adopted_ending_lease_keeps_its_reason)
 {
 	_cleanup_(pair_done) struct pair p = pair_of(1);

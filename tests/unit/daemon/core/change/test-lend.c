@@ -449,9 +449,75 @@ TEST_WITH(lease_that_awaits_a_resize_is_within_its_quota, struct lending *l)
 	CHECK(resize(l, first, 60, 36, 0) == 0 && lease_awaits_resize(first));
 	arbiter_review(l->s.arbiter);
 	CHECK(first->state == STATE_GRANTED);
+	tenant->max_fixed_cus = (struct limit){ LIMIT_COUNT, 36 };
+	arbiter_review(l->s.arbiter);
+	CHECK(first->state == STATE_GRANTED);
 	follow(l, second);
 	follow(l, first);
 	CHECK(base_of(first) == 36 && cus_of(first) <= 40);
+}
+
+TEST_WITH(base_that_a_lease_awaits_counts_in_a_review, struct lending *l)
+{
+	struct settings *settings = l->s.arbiter->settings;
+	struct lease *first, *second;
+
+	share_evenly(l, &first, &second);
+	CHECK(resize(l, first, 60, 45, 0) == 0 && lease_awaits_resize(first));
+	for (size_t i = 0; i < settings->n_tenants; i++)
+		settings->tenants[i].max_fixed_cus = (struct limit){ LIMIT_COUNT, 20 };
+	arbiter_review(l->s.arbiter);
+	CHECK(first->state == STATE_ENDING && second->state == STATE_GRANTED);
+}
+
+TEST_WITH(smaller_resize_takes_no_more_from_others, struct lending *l)
+{
+	struct lease *first, *second;
+
+	share_evenly(l, &first, &second);
+	CHECK(resize(l, first, 60, 45, 0) == 0 && cus_of(second) == 15);
+	CHECK(resize(l, first, 60, 40, 0) == 0 && cus_of(second) == 15);
+	CHECK(arbiter_drain(l->s.arbiter, "0", true) == 0); /* it may still give up CUs */
+	CHECK(resize(l, first, 60, 36, 0) == 0 && cus_of(second) == 15);
+	CHECK(resize(l, first, 60, 21, 0) == 0 && cus_of(second) == 15);
+	CHECK(!lease_awaits_resize(first));
+}
+
+/* The fewest engines for the base would be where the other lease has CUs. */
+TEST_WITH(resize_within_the_mask_may_take_more_engines, struct lending *l)
+{
+	struct lease *first, *second;
+
+	CHECK(grant(&l->s, LAB, 3) && (first = borrow(l, 4, 60)) && (second = borrow(l, 4, 60)));
+	for (int i = 0; i < 4; i++) {
+		follow(l, first);
+		follow(l, second);
+		pass(l, 3 * SECOND_USEC);
+	}
+	CHECK(cus_of(first) == 28 && cus_of(second) == 28);
+	CHECK(resize(l, first, 60, 22, 0) == 0);
+	CHECK(!lease_awaits_resize(first) && cus_of(second) == 28);
+}
+
+TEST_WITH(resize_within_the_quota_takes_nothing_from_the_users_other_lease, struct lending *l)
+{
+	static const char lease[] = "cus=4 cus-min=4 cus-max=60 queues=2; adaptable=1";
+	struct tenant *tenant = add_tenant(l->s.arbiter, "small", OTHER, CLASS_BESTEFFORT);
+	struct lease *third, *first, *second;
+
+	tenant->max_cus = (struct limit){ LIMIT_COUNT, 44 };
+	third = borrow(l, 4, 60);
+	first = reserve_as(l, OTHER, lease);
+	second = reserve_as(l, OTHER, lease);
+	for (int i = 0; i < 6; i++) {
+		follow(l, first);
+		follow(l, second);
+		follow(l, third);
+		pass(l, 3 * SECOND_USEC);
+	}
+	CHECK(cus_of(first) == 15 && cus_of(second) == 15);
+	CHECK(resize(l, first, 60, 5, 0) == 0 && !lease_awaits_resize(first));
+	CHECK(cus_of(second) == 15);
 }
 
 TEST_WITH(request_that_waits_gets_what_a_smaller_base_frees, struct lending *l)
