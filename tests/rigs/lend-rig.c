@@ -84,6 +84,13 @@ void follow(struct lending *l, const struct lease *lease)
 	settle(l);
 }
 
+void follow_each(struct lending *l)
+{
+	for (size_t i = 0; i < l->s.arbiter->n_leases; i++)
+		if (l->s.arbiter->leases[i]->generation > l->s.arbiter->leases[i]->acknowledged)
+			follow(l, l->s.arbiter->leases[i]);
+}
+
 unsigned cus_of(const struct lease *lease)
 {
 	return lease->partitions[0].count;

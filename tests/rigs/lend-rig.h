@@ -37,6 +37,9 @@ int activate(struct lending *l, uint64_t id, bool active);
 
 void follow(struct lending *l, const struct lease *lease);
 
+/* Each holder acknowledges what it has not yet, and what follows is put into force before the next one. */
+void follow_each(struct lending *l);
+
 unsigned cus_of(const struct lease *lease);
 
 /* A borrower that does not acknowledge, and the realtime lease that reclaims its CUs. */

@@ -64,13 +64,6 @@ static void arrive(struct lending *l)
 	settle(l);
 }
 
-static void follow_all(struct lending *l)
-{
-	for (size_t i = 0; i < l->s.arbiter->n_leases; i++)
-		if (l->s.arbiter->leases[i]->generation > l->s.arbiter->leases[i]->acknowledged)
-			follow(l, l->s.arbiter->leases[i]);
-}
-
 static void disturb(struct lending *l)
 {
 	struct arbiter *arbiter = l->s.arbiter;
@@ -82,7 +75,7 @@ static void disturb(struct lending *l)
 		settle(l);
 		break;
 	case 1: pass(l, below(2 * SECOND_USEC)); break;
-	case 2: follow_all(l); break;
+	case 2: follow_each(l); break;
 	default:
 		if (arbiter->n_leases < LEASES)
 			arrive(l);
@@ -111,7 +104,7 @@ static int balance(struct lending *l)
 	for (int round = 0;; round++) {
 		uint64_t next;
 
-		follow_all(l);
+		follow_each(l);
 		next = arbiter_next_deadline(l->s.arbiter);
 		if (next == UINT64_MAX)
 			return round;

@@ -265,16 +265,21 @@ TEST_WITH(resize_without_bounds_keeps_those_of_an_adaptable_lease, struct lendin
 	CHECK(resize(l, lease, 0, 20, 10) == -EINVAL && lease->generation == 5);
 }
 
+/* All holders acknowledge, and leases grow, until nothing follows. */
+static void come_to_rest(struct lending *l)
+{
+	for (int i = 0; i < 6; i++) {
+		follow_each(l);
+		pass(l, 3 * SECOND_USEC);
+	}
+}
+
 /* Two leases that share the 60 CUs. */
 static void share_evenly(struct lending *l, struct lease **ret_first, struct lease **ret_second)
 {
 	*ret_first = borrow(l, 4, 60);
 	*ret_second = borrow(l, 4, 60);
-	for (int i = 0; i < 4; i++) {
-		follow(l, *ret_first);
-		follow(l, *ret_second);
-		pass(l, 3 * SECOND_USEC);
-	}
+	come_to_rest(l);
 	CHECK(cus_of(*ret_first) == 30 && cus_of(*ret_second) == 30);
 }
 
@@ -441,11 +446,7 @@ TEST_WITH(lease_that_awaits_a_resize_is_within_its_quota, struct lending *l)
 	tenant->max_cus = (struct limit){ LIMIT_COUNT, 40 };
 	second = borrow(l, 4, 60);
 	first = reserve_as(l, OTHER, "cus=1 cus-min=1 cus-max=60 queues=2; adaptable=1");
-	for (int i = 0; i < 4; i++) {
-		follow(l, first);
-		follow(l, second);
-		pass(l, 3 * SECOND_USEC);
-	}
+	come_to_rest(l);
 	CHECK(resize(l, first, 60, 36, 0) == 0 && lease_awaits_resize(first));
 	arbiter_review(l->s.arbiter);
 	CHECK(first->state == STATE_GRANTED);
@@ -489,11 +490,7 @@ TEST_WITH(resize_within_the_mask_may_take_more_engines, struct lending *l)
 	struct lease *first, *second;
 
 	CHECK(grant(&l->s, LAB, 3) && (first = borrow(l, 4, 60)) && (second = borrow(l, 4, 60)));
-	for (int i = 0; i < 4; i++) {
-		follow(l, first);
-		follow(l, second);
-		pass(l, 3 * SECOND_USEC);
-	}
+	come_to_rest(l);
 	CHECK(cus_of(first) == 28 && cus_of(second) == 28);
 	CHECK(resize(l, first, 60, 22, 0) == 0);
 	CHECK(!lease_awaits_resize(first) && cus_of(second) == 28);
@@ -503,18 +500,13 @@ TEST_WITH(resize_within_the_quota_takes_nothing_from_the_users_other_lease, stru
 {
 	static const char lease[] = "cus=4 cus-min=4 cus-max=60 queues=2; adaptable=1";
 	struct tenant *tenant = add_tenant(l->s.arbiter, "small", OTHER, CLASS_BESTEFFORT);
-	struct lease *third, *first, *second;
+	struct lease *first, *second;
 
 	tenant->max_cus = (struct limit){ LIMIT_COUNT, 44 };
-	third = borrow(l, 4, 60);
+	borrow(l, 4, 60);
 	first = reserve_as(l, OTHER, lease);
 	second = reserve_as(l, OTHER, lease);
-	for (int i = 0; i < 6; i++) {
-		follow(l, first);
-		follow(l, second);
-		follow(l, third);
-		pass(l, 3 * SECOND_USEC);
-	}
+	come_to_rest(l);
 	CHECK(cus_of(first) == 15 && cus_of(second) == 15);
 	CHECK(resize(l, first, 60, 5, 0) == 0 && !lease_awaits_resize(first));
 	CHECK(cus_of(second) == 15);
