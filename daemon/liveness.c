@@ -217,11 +217,14 @@ int liveness_open_asker(const struct daemon *daemon, const struct caller *caller
 			const struct request *request)
 {
 	_cleanup_fd_ int fd = -1;
-	uid_t uid = (uid_t)-1;
+	uid_t uid;
 
-	if (request->adaptable)
-		fd = process_open(caller->pid, caller->start_time, &uid);
-	return settings_same_user(daemon->arbiter->settings, uid, caller->uid) ? take_fd(&fd) : -1;
+	if (!request->adaptable)
+		return -1;
+	fd = process_open(caller->pid, caller->start_time, &uid);
+	return fd >= 0 && settings_same_user(daemon->arbiter->settings, uid, caller->uid)
+		       ? take_fd(&fd)
+		       : -1;
 }
 
 static int too_many_fds(struct result *result, int r)

@@ -30,7 +30,7 @@ static void put_kept(const struct arbiter *, const struct lease *lease, char *re
 		snprintf(ret, size, "%s", lease->reason);
 }
 
-/* What holds up others comes first. */
+/* What the lease has not returned to others is said before what it awaits itself. */
 static void put_awaits(const struct arbiter *, const struct lease *lease, char *ret, size_t size)
 {
 	if (lease_awaits_resize(lease))

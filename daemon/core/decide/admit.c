@@ -265,43 +265,49 @@ static int closes(const struct place_request *request, const struct placement *p
 	return __builtin_popcount(cuset_engines(&placement->cus) & ~request->closed);
 }
 
+/* Finds a placement within these CUs. false: none has as many CUs as the present one. */
+static bool place_within(const struct candidate *a, const struct place_request *request,
+			 const struct cuset *cus, const struct placement *present,
+			 struct placement *ret)
+{
+	struct place_request within = *request;
+	struct place_miss miss;
+
+	cuset_keep(&within.avail, cus);
+	return place(&a->gpu->info.geometry, &within, ret, &miss) >= 0 &&
+	       ret->count >= present->count;
+}
+
 /* A resize stays on what the lease has, or else on what it claims already, if as many CUs fit there. */
 static bool place_on_own(const struct candidate *a, const struct place_request *request,
 			 struct placement *placement)
 {
-	struct place_request own = *request;
-	struct placement other;
-	struct place_miss miss;
-	struct cuset set = a->had->occupied;
+	struct placement own;
+	struct cuset cus = a->had->occupied;
+	bool fits = place_within(a, request, &cus, placement, &own);
 
-	for (unsigned i = 0; i < 2; i++) {
-		own.avail = request->avail;
-		cuset_keep(&own.avail, &set);
-		if (place(&a->gpu->info.geometry, &own, &other, &miss) >= 0 &&
-		    other.count >= placement->count) {
-			*placement = other;
-			return true;
-		}
-		cuset_add(&set, &a->had_claim);
+	if (!fits && !cuset_empty(&a->had->resize)) {
+		cuset_add(&cus, &a->had_claim);
+		fits = place_within(a, request, &cus, placement, &own);
 	}
-	return false;
+	if (fits)
+		*placement = own;
+	return fits;
 }
 
 /* Of placements with as many CUs prefers the one that reclaims nothing from borrowers. */
 static void place_preferred(const struct candidate *a, const struct place_request *request,
 			    struct placement *placement)
 {
-	struct place_request preferred = *request;
 	struct placement other;
-	struct place_miss miss;
+	struct cuset cus = request->avail;
 
 	if (a->had && place_on_own(a, request, placement))
 		return;
 	if (a->own || !cuset_overlap(&placement->cus, &a->borrowed))
 		return;
-	cuset_remove(&preferred.avail, &a->borrowed);
-	if (place(&a->gpu->info.geometry, &preferred, &other, &miss) >= 0 &&
-	    other.count >= placement->count &&
+	cuset_remove(&cus, &a->borrowed);
+	if (place_within(a, request, &cus, placement, &other) &&
 	    !(request->few_engines && closes(request, &other) > closes(request, placement)))
 		*placement = other;
 }

@@ -182,7 +182,8 @@ void borrow_free(const struct arbiter *arbiter, const struct lease *proposal, st
 	cuset_remove(&request.preferred, &gpu->taken);
 	left = quota_cus_left(arbiter, proposal, p->gpu);
 	request.ceiling = min_u(request.ceiling, left);
-	if (left < UINT_MAX) { /* it counts what the lease leaves until that is acknowledged */
+	/* A quota counts the CUs that the lease leaves until its holder acknowledges. */
+	if (left < UINT_MAX) {
 		cuset_add(&own, &p->adaptation->base);
 		cuset_keep(&request.avail, &own);
 		cuset_keep(&request.preferred, &own);

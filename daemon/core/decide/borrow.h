@@ -58,7 +58,8 @@ bool borrow_shrink(const struct gpu *gpu, const struct cuset *base, const struct
 		   const struct cuset *claims, struct cuset *ret);
 
 /* Extends the mask of a partition, which is its base, by CUs that no other lease claims or occupies
- * and that are promised to none. now: the partition that is resized, whose CUs it keeps as far as it can. */
+ * and that are promised to none; where a quota bounds them, by none but CUs that it occupies. now: the partition that is
+ * resized, whose CUs it keeps as far as it can. */
 void borrow_free(const struct arbiter *arbiter, const struct lease *proposal, struct partition *p,
 		 const struct partition *now);
 

@@ -78,7 +78,7 @@ struct partition {
 	struct cuset occupied; /* cus, and the CUs that left the mask in a generation that is not
 				* acknowledged yet */
 	struct cuset resize;   /* the mask, or the base of an adaptable lease, that it gets when
-			      * borrowers have returned its CUs; empty: none */
+				* borrowers have returned its CUs; empty: none */
 	unsigned count;        /* CUs in cus */
 	unsigned effective;    /* effective CUs (E) in cus */
 	unsigned asked;        /* CUs asked for: the aim, or cus-max where it was given */
@@ -359,8 +359,8 @@ static inline bool lease_awaits_cus(const struct lease *lease)
 	return lease->state == STATE_ACTIVATING || lease_awaits_resize(lease);
 }
 
-/* Is its deadline when it gets the CUs that it awaits? That of an adaptable lease which is granted is for CUs that it
- * returns. */
+/* Does its deadline say when it gets the CUs that it awaits? That of a granted adaptable lease says when this has to have
+ * returned CUs. */
 static inline bool lease_deadline_awaits(const struct lease *lease)
 {
 	return lease->state == STATE_ACTIVATING ||
@@ -388,7 +388,7 @@ static inline bool lease_borrows(const struct lease *lease)
 	return lease->adaptable && lease->n_partitions > 0;
 }
 
-/* Has it a share of what is lent, as it returns CUs in time? */
+/* Does it get a share of the CUs that are lent? Not if it does not return CUs in time, or nothing can make it. */
 static inline bool lease_shares(const struct lease *lease)
 {
 	return lease_borrows(lease) && !lease->lend.unbound && !lease->lend.late &&

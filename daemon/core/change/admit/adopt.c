@@ -371,7 +371,8 @@ static bool was_acknowledged(const struct arbiter *arbiter, const struct lease *
 }
 
 /* If the daemon crashed after a borrower acknowledged and before that was saved, a granted lease
- * and the borrower have the same CUs: the lease is activating again. */
+ * and the borrower have the same CUs: the lease is activating again. An adaptable lease goes on:
+ * assume_acknowledged(). */
 static void reactivate(struct arbiter *arbiter, struct lease *lease)
 {
 	if (!lease_is_active(lease) || lease->state == STATE_ENDING || lease->adaptable ||
