@@ -165,14 +165,13 @@ static int reserve_again(struct daemon *daemon, const struct caller *caller, str
 				  "wants or options",
 				  lease->id);
 	chosen = choose_again(daemon, lease, candidate);
-	if (lease->n_holders >= LEASE_HOLDERS_MAX ||
+	if (lease->n_holders >= LEASE_BOUND_MAX ||
 	    (chosen.fd >= 0 && lease->n_bound >= LEASE_BOUND_MAX))
 		return result_set(result, RESULT_TOO_MANY_LEASES,
 				  "lease %" PRIu64
-				  " has %u holders and %u bound processes: at most %u and %u are "
+				  " has %u holders and %u bound processes: at most %u of each are "
 				  "possible",
-				  lease->id, lease->n_holders, lease->n_bound, LEASE_HOLDERS_MAX,
-				  LEASE_BOUND_MAX);
+				  lease->id, lease->n_holders, lease->n_bound, LEASE_BOUND_MAX);
 	return liveness_add(daemon, caller, lease, true, chosen.fd, chosen.pid, liveness, result);
 }
 

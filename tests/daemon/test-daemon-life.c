@@ -85,6 +85,18 @@ TEST_WITH(a_lease_is_bound_to_a_bounded_number_of_processes, struct live *s)
 	CHECK(lease_exists(s->bus, lease.path)); /* by its holder */
 }
 
+TEST_WITH(a_lease_has_a_bounded_number_of_holders, struct live *s)
+{
+	int holders[LEASE_BOUND_MAX];
+
+	for (size_t i = 0; i < ARRAY_SIZE(holders); i++)
+		holders[i] = granted(call(ask_token(s->bus, 15, "t"))).holder;
+	CHECK(is_error(call(ask_token(s->bus, 15, "t")), GPUARB_ERROR_TOO_MANY_LEASES, "64"));
+	for (size_t i = 0; i < ARRAY_SIZE(holders); i++)
+		close(holders[i]);
+	AWAIT(s->bus, s->told.removed == 1);
+}
+
 TEST_WITH(a_holder_receives_changes_and_the_end, struct live *s)
 {
 	struct live_record record;

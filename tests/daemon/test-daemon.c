@@ -109,7 +109,6 @@ TEST_WITH(a_token_identifies_one_lease_of_one_user, struct live *s)
 {
 	struct live_lease first, again, others;
 	sd_bus *other;
-	int holders[15];
 
 	arrive(s);
 	other = rig_connect(&s->rig, OTHER);
@@ -120,13 +119,7 @@ TEST_WITH(a_token_identifies_one_lease_of_one_user, struct live *s)
 	others = granted(call(ask_token(other, 15, "t")));
 	CHECK(others.id != first.id);
 
-	for (unsigned i = 0; i < 14; i++)
-		holders[i] = granted(call(ask_token(s->bus, 15, "t"))).holder;
-	CHECK(is_error(call(ask_token(s->bus, 15, "t")), GPUARB_ERROR_TOO_MANY_LEASES, "16"));
-
 	close(first.holder);
-	for (unsigned i = 0; i < 14; i++)
-		close(holders[i]);
 	settle(s->bus);
 	CHECK(lease_exists(s->bus, first.path));
 	close(again.holder);

@@ -17,8 +17,8 @@
 
 struct request;
 
-#define LEASE_BOUND_MAX 64U   /* bound processes of one lease */
-#define LEASE_HOLDERS_MAX 16U /* holder pairs of one lease */
+/* Bound processes of one lease, and its holder pairs. */
+#define LEASE_BOUND_MAX 64U
 
 /* How many later requests may be granted on a GPU that a waiting lease could use. Then the lease
  * bars the GPU: waiting-queue.h. */
