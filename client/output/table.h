@@ -8,7 +8,6 @@
 #include <stdio.h>
 
 #include "client/options/options.h"
-#include "client/output/lease-text.h"
 #include "util/base.h"
 #include "util/each.h"
 
@@ -39,35 +38,10 @@ void table_add(struct table *table, const char *format, ...) PRINTF_LIKE(2, 3);
 #define TABLE_NUMBER(table, unused, number) table_number(table, number)
 /* clang-format on */
 
+/* Reports columns of --columns that the table does not have. Returns the exit code. */
+int table_check_columns(const struct command *command, const char *const *heads);
+
 /* Prints the table, with its heads unless --no-legend. A table without rows prints nothing. */
 void table_print(const struct table *table, const struct command *command, FILE *out);
 
 void table_done(struct table *table);
-
-/* The free resources and the state of each GPU of the snapshot. */
-void gpu_table(const struct command *command, FILE *out);
-
-/* The processes that have a GPU of the snapshot open through the graphics driver. */
-void client_table(const struct command *command, FILE *out);
-
-/* Whether the filters of the command line leave this lease, user or GPU in lists. */
-bool lease_is_listed(const struct command *command, const struct gpuarb_lease_info *lease);
-bool user_is_listed(const struct command *command, uint32_t uid);
-bool gpu_is_listed(const struct command *command, const struct gpuarb_gpu *gpu);
-
-/* Adds the state of command->leases[l], and whether it drifts. */
-void lease_table_state(struct table *table, const struct command *command, size_t l);
-
-/* Reports options of a list that name no user, GPU or column. heads: of the only table; NULL:
- * several tables, which take the columns that they have. Returns the exit code. */
-int list_check(const struct command *command, const char *const *heads);
-
-/* The leases of the snapshot on standard output, or "No leases." */
-extern const char *const lease_table_heads[];
-void lease_table(const struct command *command);
-
-/* The last column: the CUs lent or borrowed, a priority that differs from the requested one, the
- * reason of the state. */
-#define LEASE_TABLE_WHY 392U
-void lease_table_why(const struct lent *all, const struct gpuarb_lease_info *lease, char *buf,
-		     size_t size);

@@ -12,7 +12,8 @@
 #include "client/output/json.h"
 #include "client/output/lease-text.h"
 #include "client/output/print.h"
-#include "client/output/table.h"
+#include "client/output/lease-table.h"
+#include "client/output/list.h"
 #include "client/verbs/verb.h"
 
 static void act_print(FILE *out, const struct gpuarb_lease_info *lease)

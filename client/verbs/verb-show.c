@@ -5,6 +5,9 @@
 
 #include "client/launch/session.h"
 #include "client/output/fail.h"
+#include "client/output/gpu-table.h"
+#include "client/output/lease-table.h"
+#include "client/output/list.h"
 #include "client/output/table.h"
 #include "client/output/json.h"
 #include "client/output/lease-text.h"

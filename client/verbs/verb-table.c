@@ -6,7 +6,7 @@
 
 #include "client/launch/session.h"
 #include "client/output/fail.h"
-#include "client/output/table.h"
+#include "client/output/lease-table.h"
 #include "client/verbs/verb.h"
 #include "util/base.h"
 

@@ -7,6 +7,7 @@
 #include "client/output/json.h"
 #include "client/output/lease-text.h"
 #include "client/output/print.h"
+#include "client/output/list.h"
 #include "client/output/table.h"
 #include "client/verbs/verb.h"
 
