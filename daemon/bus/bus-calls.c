@@ -11,16 +11,19 @@
  */
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/sockios.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
-#include "bus/bus-private.h"
+#include "bus/bus-calls.h"
+#include "bus/bus-clients.h"
+#include "bus/bus-managed.h"
+#include "bus/bus-read.h"
+#include "bus/bus-reply.h"
+#include "bus/bus-sender.h"
+#include "bus/bus-unread.h"
 #include "core/change/arbiter.h"
 #include "core/policy/request.h"
 #include "dbus/names.h"
@@ -47,6 +50,31 @@
 /* A bus that is only slow has read something by then. In ticks, because gpuarbd may stand still itself. */
 #define STALL_TICKS 10U
 #define TICK_USEC UINT64_C(1000000)
+
+/* A call that waits, or the answer that refuses one. */
+struct bus_call {
+	sd_bus_message *m;
+	bool refused;
+	struct bus_peer *peer;
+	size_t bytes;
+	TAILQ_ENTRY(bus_call) link;
+};
+
+struct bus_calls {
+	size_t n_queued, n_refusals, queued_bytes, unknown_bytes;
+	sd_bus_message *serving; /* put back to sd-bus */
+	struct bus_peer *serving_peer;
+	struct bus_user *running; /* the time since started_usec is charged to it */
+	uint64_t started_usec;
+	size_t n_kept;
+	bool full; /* answers wait for the bus */
+	sd_event_source *turn, *again, *watch;
+	uint64_t unwritten;
+	unsigned ticks;        /* of watch since the bus has read something */
+	sd_bus_slot *question; /* to the bus, which has not answered: whether it reads on */
+	bool stalled;          /* the bus reads nothing */
+	uint64_t trimmed_usec;
+};
 
 /* ---- the size of a call ------------------------------------------------------------------- */
 
@@ -120,19 +148,6 @@ static size_t size_of(sd_bus_message *m)
 	return sd_bus_message_rewind(m, true) < 0 || r < 0 ? CALL_MAX : CALL_MAX - left;
 }
 
-/* A message that waits keeps its fds open, and sd-bus does not tell how many: the lowest free
- * number does, because it is above the half only where more than half are open. */
-bool bus_fds_are_scarce(const struct bus *bus)
-{
-	int fd = fcntl(sd_event_get_fd(bus->event), F_DUPFD_CLOEXEC, 0);
-	struct rlimit limit;
-
-	if (fd < 0)
-		return true;
-	close(fd);
-	return getrlimit(RLIMIT_NOFILE, &limit) < 0 || (rlim_t)fd >= limit.rlim_cur / 2;
-}
-
 /* ---- calls that wait ---------------------------------------------------------------------- */
 
 static void call_free(struct bus_call *call)
@@ -147,15 +162,15 @@ static void count(struct bus *bus, struct bus_peer *peer, const struct bus_call 
 
 	peer->n_queued += (size_t)n;
 	if (!peer->user) {
-		bus->unknown_bytes += bytes;
+		bus->calls->unknown_bytes += bytes;
 		return;
 	}
 	peer->user->n_queued += (size_t)n;
 	peer->user->n_refusals += refusals;
 	peer->user->queued_bytes += bytes;
-	bus->n_queued += (size_t)n;
-	bus->n_refusals += refusals;
-	bus->queued_bytes += bytes;
+	bus->calls->n_queued += (size_t)n;
+	bus->calls->n_refusals += refusals;
+	bus->calls->queued_bytes += bytes;
 }
 
 static int enqueue(struct bus *bus, struct bus_peer *peer, sd_bus_message *m, size_t bytes,
@@ -197,8 +212,8 @@ static int refuse(struct bus *bus, struct bus_peer *peer, sd_bus_message *m, con
 	r = sd_bus_message_new_method_errorf(m, &answer, SD_BUS_ERROR_LIMITS_EXCEEDED, "%s", why);
 	if (r < 0)
 		return r;
-	if (user &&
-	    bus_user_has_share(user->n_refusals, bus->n_refusals, most, TOTAL_OF_USERS * most))
+	if (user && bus_user_has_share(user->n_refusals, bus->calls->n_refusals, most,
+				       TOTAL_OF_USERS * most))
 		r = enqueue(bus, peer, answer, 0, true);
 	else
 		r = send_refusal(bus, peer, answer);
@@ -210,15 +225,16 @@ static const char *why_not(const struct bus *bus, const struct bus_peer *peer)
 	const struct bus_user *user = peer->user;
 	uint64_t most = bus->arbiter->settings->max_pending_per_user, total = TOTAL_OF_USERS * most;
 
-	if (user && (!bus_user_has_share(user->n_queued - user->n_refusals,
-					 bus->n_queued - bus->n_refusals, most, total) ||
-		     !bus_user_has_share(user->queued_bytes, bus->queued_bytes,
-					 most * BYTES_OF_CALL * 2, total * BYTES_OF_CALL * 2)))
+	if (user &&
+	    (!bus_user_has_share(user->n_queued - user->n_refusals,
+				 bus->calls->n_queued - bus->calls->n_refusals, most, total) ||
+	     !bus_user_has_share(user->queued_bytes, bus->calls->queued_bytes,
+				 most * BYTES_OF_CALL * 2, total * BYTES_OF_CALL * 2)))
 		return "too many calls of this user are waiting (max-pending-per-user): wait for their "
 		       "answers first";
 	/* The first call of a connection waits in any case: the others may be of another user. */
 	if (!user && peer->n_queued > 0 &&
-	    (peer->n_queued >= UNKNOWN_CALLS || bus->unknown_bytes > UNKNOWN_MAX))
+	    (peer->n_queued >= UNKNOWN_CALLS || bus->calls->unknown_bytes > UNKNOWN_MAX))
 		return "too many calls of new connections are waiting: try again later";
 	if (bus_fds_are_scarce(bus))
 		return "more than half of the file descriptors of gpuarbd are open: try again later";
@@ -238,7 +254,7 @@ static int keep(struct bus *bus, struct bus_peer *peer, sd_bus_message *m, size_
 		return r;
 	if (peer->user)
 		peer->user->delayed++;
-	if (++bus->n_kept % READS_OF_TURN == 0 || (peer->user && peer->user->exempt))
+	if (++bus->calls->n_kept % READS_OF_TURN == 0 || (peer->user && peer->user->exempt))
 		bus_calls_serve(bus);
 	return 1;
 }
@@ -250,11 +266,11 @@ static void known(struct bus_peer *peer)
 
 	TAILQ_FOREACH(call, &peer->calls, link)
 	{
-		peer->bus->unknown_bytes -= call->bytes;
+		peer->bus->calls->unknown_bytes -= call->bytes;
 		user->n_queued++;
 		user->queued_bytes += call->bytes;
-		peer->bus->n_queued++;
-		peer->bus->queued_bytes += call->bytes;
+		peer->bus->calls->n_queued++;
+		peer->bus->calls->queued_bytes += call->bytes;
 	}
 	TAILQ_CONCAT(&user->queue, &peer->calls, link);
 	bus_calls_serve(peer->bus);
@@ -283,9 +299,9 @@ static void begin(struct bus *bus, struct bus_peer *peer, sd_bus_message *m, siz
 {
 	const char *path = sd_bus_message_get_path(m), *interface = sd_bus_message_get_interface(m);
 
-	bus->running = peer->user;
+	bus->calls->running = peer->user;
 	bus->changed = true;
-	bus->started_usec = bus_cpu_usec();
+	bus->calls->started_usec = bus_cpu_usec();
 	if (!bus_is_managed_call(m)) /* its answer is not sent yet */
 		bus_unread_answer(peer, bus->arbiter, m, size);
 	if (path && strncmp(path, GPUARB_PATH, strlen(GPUARB_PATH)) == 0)
@@ -331,11 +347,12 @@ int bus_calls_arrived(struct bus *bus, sd_bus_message *m)
 	struct bus_peer *peer;
 	uint64_t now;
 
-	if (m == bus->serving) { /* bus_calls_serve() put it back */
-		bus->serving = NULL;
-		if (waits_for_others(bus, bus->serving_peer, m)) /* which has begun meanwhile */
-			return keep(bus, bus->serving_peer, m, size);
-		begin(bus, bus->serving_peer, m, size);
+	if (m == bus->calls->serving) { /* bus_calls_serve() put it back */
+		bus->calls->serving = NULL;
+		if (waits_for_others(bus, bus->calls->serving_peer,
+				     m)) /* which has begun meanwhile */
+			return keep(bus, bus->calls->serving_peer, m, size);
+		begin(bus, bus->calls->serving_peer, m, size);
 		return 0;
 	}
 	peer = bus_peer_of(bus, m);
@@ -405,14 +422,14 @@ void bus_calls_serve(struct bus *bus)
 	struct bus_call *call;
 	uint64_t next;
 
-	bus->full = bus_is_full(bus);
-	if (bus->serving_peer || bus->full)
+	bus->calls->full = bus_is_full(bus);
+	if (bus->calls->serving_peer || bus->calls->full)
 		return;
 	user = next_user(bus, &next);
 	if (!user) {
 		if (next != UINT64_MAX)
-			sd_event_source_set_time(bus->turn, next);
-		sd_event_source_set_enabled(bus->turn,
+			sd_event_source_set_time(bus->calls->turn, next);
+		sd_event_source_set_enabled(bus->calls->turn,
 					    next == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
 		return;
 	}
@@ -428,15 +445,15 @@ void bus_calls_serve(struct bus *bus)
 		bus->changed = true;
 		return;
 	}
-	bus->serving_peer = call->peer;
+	bus->calls->serving_peer = call->peer;
 	if (sd_bus_enqueue_for_read(bus->sd, call->m) >= 0)
-		bus->serving = call->m;
+		bus->calls->serving = call->m;
 	call_free(call);
 }
 
 /* ---- after each turn of the event loop ---------------------------------------------------- */
 
-/* What the bus has not read: messages that wait, below them the bytes in the socket, and 1 for bus->question. */
+/* What the bus has not read: messages that wait, below them the bytes in the socket, and 1 for the question. */
 static uint64_t unwritten(const struct bus *bus)
 {
 	uint64_t n = 0;
@@ -445,7 +462,7 @@ static uint64_t unwritten(const struct bus *bus)
 	sd_bus_get_n_queued_write(bus->sd, &n);
 	if (ioctl(sd_bus_get_fd(bus->sd), SIOCOUTQ, &bytes) < 0)
 		bytes = 0;
-	return n << 32 | ((uint32_t)bytes + (bus->question != NULL));
+	return n << 32 | ((uint32_t)bytes + (bus->calls->question != NULL));
 }
 
 /* dbus-daemon reads nothing from a connection while others have not read too much of it. It keeps what it has read by
@@ -455,19 +472,19 @@ static void watch_writing(struct bus *bus)
 {
 	uint64_t left = unwritten(bus), tick;
 
-	if (left == 0 || left < bus->unwritten || bus->unwritten == 0)
-		bus->ticks = 0;
-	bus->unwritten = left;
+	if (left == 0 || left < bus->calls->unwritten || bus->calls->unwritten == 0)
+		bus->calls->ticks = 0;
+	bus->calls->unwritten = left;
 	bus->unproved |= bus->changed;
-	bus->changed |= bus->full && !bus_is_full(bus);
-	if ((left == 0 && !bus->unproved) || bus->stalled)
+	bus->changed |= bus->calls->full && !bus_is_full(bus);
+	if ((left == 0 && !bus->unproved) || bus->calls->stalled)
 		return;
-	if (bus->ticks < STALL_TICKS) {
-		if (sd_event_source_get_time(bus->watch, &tick) >= 0 && tick == UINT64_MAX)
-			sd_event_source_set_time(bus->watch, bus_now_usec() + TICK_USEC);
+	if (bus->calls->ticks < STALL_TICKS) {
+		if (sd_event_source_get_time(bus->calls->watch, &tick) >= 0 && tick == UINT64_MAX)
+			sd_event_source_set_time(bus->calls->watch, bus_now_usec() + TICK_USEC);
 		return;
 	}
-	bus->stalled = true;
+	bus->calls->stalled = true;
 	bus->events->stalled(bus->userdata);
 }
 
@@ -475,7 +492,7 @@ static int on_proof(sd_bus_message *, void *userdata, sd_bus_error *)
 {
 	struct bus *bus = userdata;
 
-	bus->question = sd_bus_slot_unref(bus->question);
+	bus->calls->question = sd_bus_slot_unref(bus->calls->question);
 	return 1;
 }
 
@@ -484,9 +501,9 @@ static int on_watch(sd_event_source *source, uint64_t, void *userdata)
 {
 	struct bus *bus = userdata;
 
-	bus->ticks++;
-	if (bus->unproved && !bus->question &&
-	    sd_bus_call_method_async(bus->sd, &bus->question, "org.freedesktop.DBus",
+	bus->calls->ticks++;
+	if (bus->unproved && !bus->calls->question &&
+	    sd_bus_call_method_async(bus->sd, &bus->calls->question, "org.freedesktop.DBus",
 				     "/org/freedesktop/DBus", "org.freedesktop.DBus", "GetId",
 				     on_proof, bus, "") >= 0)
 		bus->unproved = false;
@@ -496,13 +513,13 @@ static int on_watch(sd_event_source *source, uint64_t, void *userdata)
 /* The heap of a flood, or of a large answer that was sent, is not needed again soon. */
 static void give_back(struct bus *bus)
 {
-	bus->bloated |= bus->n_queued > TRIM_CALLS;
-	if (!bus->bloated || bus->n_queued > 0 || bus->unwritten > 0 ||
-	    bus_now_usec() - bus->trimmed_usec < TRIM_USEC)
+	bus->bloated |= bus->calls->n_queued > TRIM_CALLS;
+	if (!bus->bloated || bus->calls->n_queued > 0 || bus->calls->unwritten > 0 ||
+	    bus_now_usec() - bus->calls->trimmed_usec < TRIM_USEC)
 		return;
 	malloc_trim(0);
 	bus->bloated = false;
-	bus->trimmed_usec = bus_now_usec();
+	bus->calls->trimmed_usec = bus_now_usec();
 }
 
 /* Before each wait of the event loop: the call that was served is complete. */
@@ -510,17 +527,17 @@ static int on_prepare(sd_event_source *, void *userdata)
 {
 	struct bus *bus = userdata;
 
-	if (bus->running)
-		bus_user_charge(bus->running, 1, bus_cpu_usec() - bus->started_usec);
-	bus->running = NULL;
-	if (bus->serving_peer && !bus->serving) {
-		bus_peer_unqueue(bus->serving_peer);
-		bus->serving_peer = NULL;
+	if (bus->calls->running)
+		bus_user_charge(bus->calls->running, 1, bus_cpu_usec() - bus->calls->started_usec);
+	bus->calls->running = NULL;
+	if (bus->calls->serving_peer && !bus->calls->serving) {
+		bus_peer_unqueue(bus->calls->serving_peer);
+		bus->calls->serving_peer = NULL;
 	}
 	watch_writing(bus);
 	give_back(bus);
-	if (bus->changed && bus->n_queued > 0 && !bus->serving_peer)
-		sd_event_source_set_enabled(bus->again, SD_EVENT_ONESHOT);
+	if (bus->changed && bus->calls->n_queued > 0 && !bus->calls->serving_peer)
+		sd_event_source_set_enabled(bus->calls->again, SD_EVENT_ONESHOT);
 	bus->changed = false;
 	return 0;
 }
@@ -546,24 +563,27 @@ int bus_calls_start(struct bus *bus)
 {
 	int r;
 
+	bus->calls = calloc(1, sizeof(*bus->calls));
+	if (!bus->calls)
+		return -ENOMEM;
 	bus->known = known;
 	bus->unknown = unknown;
-	r = add_timer(bus, on_turn, &bus->turn);
+	r = add_timer(bus, on_turn, &bus->calls->turn);
 	if (r >= 0)
-		r = sd_event_source_set_enabled(bus->turn, SD_EVENT_OFF);
+		r = sd_event_source_set_enabled(bus->calls->turn, SD_EVENT_OFF);
 	if (r >= 0)
-		r = sd_event_source_set_priority(bus->turn, TURN_PRIORITY);
+		r = sd_event_source_set_priority(bus->calls->turn, TURN_PRIORITY);
 	if (r >= 0)
-		r = add_timer(bus, on_watch, &bus->watch);
+		r = add_timer(bus, on_watch, &bus->calls->watch);
 	if (r >= 0)
-		r = sd_event_source_set_enabled(bus->watch, SD_EVENT_ON);
+		r = sd_event_source_set_enabled(bus->calls->watch, SD_EVENT_ON);
 	if (r >= 0)
-		r = sd_event_source_set_prepare(bus->watch, on_prepare);
+		r = sd_event_source_set_prepare(bus->calls->watch, on_prepare);
 	if (r >= 0)
-		r = sd_event_add_defer(bus->event, &bus->again, on_again, bus);
+		r = sd_event_add_defer(bus->event, &bus->calls->again, on_again, bus);
 	if (r >= 0)
-		r = sd_event_source_set_priority(bus->again, TURN_PRIORITY);
-	return r < 0 ? r : sd_event_source_set_enabled(bus->again, SD_EVENT_OFF);
+		r = sd_event_source_set_priority(bus->calls->again, TURN_PRIORITY);
+	return r < 0 ? r : sd_event_source_set_enabled(bus->calls->again, SD_EVENT_OFF);
 }
 
 /* Also answers the calls of callers that are known. */
@@ -583,8 +603,20 @@ void bus_calls_stop(struct bus *bus)
 			call_free(call);
 		}
 	}
-	bus->question = sd_bus_slot_unref(bus->question);
-	bus->turn = sd_event_source_disable_unref(bus->turn);
-	bus->watch = sd_event_source_disable_unref(bus->watch);
-	bus->again = sd_event_source_disable_unref(bus->again);
+}
+
+bool bus_calls_are_stalled(const struct bus *bus)
+{
+	return bus->calls && bus->calls->stalled;
+}
+
+void bus_calls_free(struct bus *bus)
+{
+	if (!bus->calls)
+		return;
+	sd_bus_slot_unref(bus->calls->question);
+	sd_event_source_disable_unref(bus->calls->turn);
+	sd_event_source_disable_unref(bus->calls->watch);
+	sd_event_source_disable_unref(bus->calls->again);
+	free(bus->calls);
 }

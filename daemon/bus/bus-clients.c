@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bus/bus-private.h"
+#include "bus/bus-clients.h"
+
+#include "bus/bus-reply.h"
+#include "bus/bus-sender.h"
 #include "core/change/graphics.h"
 #include "core/policy/request.h"
 
@@ -22,7 +25,6 @@ struct client_call {
 static void remove_call(struct bus *bus, struct client_call *call)
 {
 	TAILQ_REMOVE(&bus->client_calls, call, link);
-	bus->n_client_calls--;
 	sd_bus_message_unref(call->call);
 	free(call);
 }
@@ -53,7 +55,6 @@ bool bus_waits(struct bus *bus, sd_bus_message *m, sd_bus_message_handler_t hand
 	call->uid = caller->uid;
 	call->handler = handler;
 	TAILQ_INSERT_TAIL(&bus->client_calls, call, link);
-	bus->n_client_calls++;
 	return true;
 }
 
@@ -115,12 +116,14 @@ enum lease_class bus_asked_class(const struct bus *bus, const struct caller *cal
  * the list. */
 void bus_observed(struct bus *bus)
 {
-	bus->changed = true; /* calls may have waited for the end of a round */
-	for (size_t n = bus->n_client_calls; n > 0 && bus->n_client_calls > 0; n--) {
-		struct client_call *first = TAILQ_FIRST(&bus->client_calls);
+	struct client_call *last = TAILQ_LAST(&bus->client_calls, client_call_list), *call;
 
-		bus_handle_again(bus, first->call, first->handler);
-		remove_call(bus, first);
+	bus->changed = true; /* calls may have waited for the end of a round */
+	for (bool more = last != NULL; more;) {
+		call = TAILQ_FIRST(&bus->client_calls);
+		more = call != last;
+		bus_handle_again(bus, call->call, call->handler);
+		remove_call(bus, call);
 	}
 }
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "bus/bus-private.h"
+#include "bus/bus-objects.h"
+#include "bus/bus-signals.h"
+#include "bus/bus-write.h"
 #include "core/change/arbiter.h"
 #include "dbus/names.h"
 

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <string.h>
 
-#include "bus/bus-private.h"
+#include "bus/bus-clients.h"
+#include "bus/bus-objects.h"
+#include "bus/bus-polkit.h"
+#include "bus/bus-read.h"
+#include "bus/bus-reply.h"
+#include "bus/bus-sender.h"
+#include "bus/bus-signals.h"
+#include "bus/bus-write.h"
 #include "core/change/arbiter.h"
 #include "core/policy/request.h"
 #include "util/text.h"

@@ -2,7 +2,11 @@
 
 /* ReadLimits: the limits, and what the caller, or for an administrator each user, has of them. */
 
-#include "bus/bus-private.h"
+#include "bus/bus-methods.h"
+#include "bus/bus-reply.h"
+#include "bus/bus-sender.h"
+#include "bus/bus-unread.h"
+#include "bus/bus-write.h"
 #include "core/ledger/lease.h"
 #include "core/ledger/ledger.h"
 
@@ -34,7 +38,7 @@ static void append_limits(sd_bus_message *m, const struct bus *bus)
 	bus_open(m, "{sv}");
 	BUS_MEMBERS(m, s, max_calls_per_user, max_time_per_user, max_pending_per_user,
 		    max_unread_per_user, max_leases, max_leases_per_user, max_holders);
-	BUS_VALUE(m, "unread-known", (bool)!bus->tells_nothing);
+	BUS_VALUE(m, "unread-known", bus_unread_is_known(bus));
 	bus_close(m);
 }
 

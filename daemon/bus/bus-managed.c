@@ -7,9 +7,16 @@
  * answer is built at a time; other calls for one wait as calls do (bus-calls.c).
  */
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "bus/bus-private.h"
+#include "bus/bus-managed.h"
+
+#include "bus/bus-reply.h"
+#include "bus/bus-sender.h"
+#include "bus/bus-signals.h"
+#include "bus/bus-unread.h"
 #include "core/ledger/lease.h"
 #include "core/ledger/ledger.h"
 
@@ -29,7 +36,7 @@ bool bus_is_managed_call(sd_bus_message *m)
 
 bool bus_managed_is_busy(const struct bus *bus)
 {
-	return bus->managed.call || !TAILQ_EMPTY(&bus->held_signals);
+	return bus->managed->call || bus_signals_are_held(bus);
 }
 
 static size_t n_objects(const struct arbiter *arbiter)
@@ -99,25 +106,26 @@ static int send_reply(struct bus_peer *peer, const struct arbiter *arbiter, sd_b
 
 static void done(struct bus *bus)
 {
-	bus->managed.call = sd_bus_message_unref(bus->managed.call);
-	bus->managed.reply = sd_bus_message_unref(bus->managed.reply);
-	snapshot_free(TAKE_PTR(bus->managed.snapshot));
-	bus_peer_unqueue(TAKE_PTR(bus->managed.peer));
+	bus_signals_hold(bus, false);
+	bus->managed->call = sd_bus_message_unref(bus->managed->call);
+	bus->managed->reply = sd_bus_message_unref(bus->managed->reply);
+	snapshot_free(TAKE_PTR(bus->managed->snapshot));
+	bus_peer_unqueue(TAKE_PTR(bus->managed->peer));
 }
 
 /* Once the ledger is copied, which takes a turn of its own. Returns whether the answer is complete. */
 static int answer_part(struct bus *bus)
 {
-	struct arbiter *snapshot = bus->managed.snapshot;
+	struct arbiter *snapshot = bus->managed->snapshot;
 	int r;
 
 	if (!snapshot)
-		return snapshot_new(bus->arbiter, &bus->managed.snapshot);
+		return snapshot_new(bus->arbiter, &bus->managed->snapshot);
 	snapshot->settings = bus->arbiter->settings; /* a reload replaces them */
-	r = append_part(bus->managed.reply, snapshot, &bus->managed.next);
-	if (r < 0 || bus->managed.next < n_objects(snapshot))
+	r = append_part(bus->managed->reply, snapshot, &bus->managed->next);
+	if (r < 0 || bus->managed->next < n_objects(snapshot))
 		return r;
-	r = send_reply(bus->managed.peer, snapshot, bus->managed.call, bus->managed.reply);
+	r = send_reply(bus->managed->peer, snapshot, bus->managed->call, bus->managed->reply);
 	return r < 0 ? r : 1;
 }
 
@@ -126,9 +134,9 @@ static void take_turn(struct bus *bus)
 	uint64_t started_usec = bus_cpu_usec();
 	int r = answer_part(bus);
 
-	bus_user_charge(bus->managed.peer->user, 0, bus_cpu_usec() - started_usec);
+	bus_user_charge(bus->managed->peer->user, 0, bus_cpu_usec() - started_usec);
 	if (r < 0)
-		sd_bus_reply_method_errno(bus->managed.call, r, NULL);
+		sd_bus_reply_method_errno(bus->managed->call, r, NULL);
 	if (r != 0)
 		done(bus);
 }
@@ -136,18 +144,18 @@ static void take_turn(struct bus *bus)
 /* A timer, not a source that is always pending: messages that have arrived take turns with it. */
 static int next_turn(struct bus *bus)
 {
-	int r = sd_event_source_set_time(bus->managed.turn, 0);
+	int r = sd_event_source_set_time(bus->managed->turn, 0);
 
-	return r < 0 ? r : sd_event_source_set_enabled(bus->managed.turn, SD_EVENT_ONESHOT);
+	return r < 0 ? r : sd_event_source_set_enabled(bus->managed->turn, SD_EVENT_ONESHOT);
 }
 
 static int on_turn(sd_event_source *, uint64_t, void *userdata)
 {
 	struct bus *bus = userdata;
 
-	if (bus->managed.call && bus->managed.peer->closed)
+	if (bus->managed->call && bus->managed->peer->closed)
 		done(bus);
-	else if (bus->managed.call)
+	else if (bus->managed->call)
 		take_turn(bus);
 	else
 		bus_signals_release(bus);
@@ -158,10 +166,11 @@ static int on_turn(sd_event_source *, uint64_t, void *userdata)
 static int begin(struct bus *bus, struct bus_peer *peer, sd_bus_message *call,
 		 sd_bus_message *reply)
 {
-	bus->managed.call = sd_bus_message_ref(call);
-	bus->managed.reply = sd_bus_message_ref(reply);
-	bus->managed.peer = peer;
-	bus->managed.next = 0;
+	bus->managed->call = sd_bus_message_ref(call);
+	bus->managed->reply = sd_bus_message_ref(reply);
+	bus->managed->peer = peer;
+	bus->managed->next = 0;
+	bus_signals_hold(bus, true);
 	peer->n_queued++;
 	return next_turn(bus);
 }
@@ -205,18 +214,24 @@ int bus_managed_arrived(struct bus *bus, sd_bus_message *m)
 
 int bus_managed_start(struct bus *bus)
 {
-	int r = sd_event_add_time(bus->event, &bus->managed.turn, CLOCK_MONOTONIC, 0, 1, on_turn,
-				  bus);
+	int r;
 
-	return r < 0 ? r : sd_event_source_set_enabled(bus->managed.turn, SD_EVENT_OFF);
+	bus->managed = calloc(1, sizeof(*bus->managed));
+	if (!bus->managed)
+		return -ENOMEM;
+	r = sd_event_add_time(bus->event, &bus->managed->turn, CLOCK_MONOTONIC, 0, 1, on_turn, bus);
+	return r < 0 ? r : sd_event_source_set_enabled(bus->managed->turn, SD_EVENT_OFF);
 }
 
 void bus_managed_stop(struct bus *bus)
 {
-	if (bus->managed.call) {
-		bus_refuse_as(bus->managed.call, RESULT_SHUTDOWN, BUS_STOPPING);
+	if (!bus->managed)
+		return;
+	if (bus->managed->call) {
+		bus_refuse_as(bus->managed->call, RESULT_SHUTDOWN, BUS_STOPPING);
 		done(bus);
 	}
 	bus_signals_drop(bus);
-	sd_event_source_disable_unref(bus->managed.turn);
+	sd_event_source_disable_unref(bus->managed->turn);
+	free(bus->managed);
 }

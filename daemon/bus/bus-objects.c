@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bus/bus-private.h"
+#include "bus/bus-objects.h"
+#include "bus/bus-write.h"
 #include "util/number.h"
 
 static bool is_below(const char *path, const char *prefix)

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bus/bus-private.h"
+#include "bus/bus-read.h"
 #include "core/policy/request.h"
 #include "util/field.h"
 #include "util/text.h"

@@ -8,7 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bus/bus-private.h"
+#include "bus/bus-reply.h"
+#include "bus/bus-objects.h"
+#include "bus/bus-write.h"
 #include "core/ledger/lease.h"
 #include "dbus/names.h"
 #include "util/fd.h"

@@ -12,7 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bus/bus-private.h"
+#include "bus/bus-sender.h"
+#include "bus/bus-read.h"
+#include "bus/bus-reply.h"
+#include "bus/bus-unread.h"
 #include "core/ledger/ledger.h"
 
 static int compare(const void *a, const void *b)

@@ -8,7 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bus/bus-private.h"
+#include "bus/bus-calls.h"
+#include "bus/bus-clients.h"
+#include "bus/bus-managed.h"
+#include "bus/bus-methods.h"
+#include "bus/bus-objects.h"
+#include "bus/bus-polkit.h"
+#include "bus/bus-reply.h"
+#include "bus/bus-sender.h"
+#include "bus/bus-unread.h"
+#include "bus/bus-users.h"
 #include "dbus/names.h"
 
 /* Whatever the call is: sd-bus drops the error of a finder where the object has no such method. */
@@ -178,11 +187,12 @@ struct bus *bus_free(struct bus *bus)
 	bus_calls_stop(bus);
 	bus_drop_senders(bus);
 	bus_drop_users(bus);
-	sd_event_source_disable_unref(bus->poll);
-	if (bus->stalled)
+	bus_unread_stop(bus);
+	if (bus_calls_are_stalled(bus))
 		sd_bus_close_unref(bus->sd);
 	else
 		sd_bus_flush_close_unref(bus->sd);
+	bus_calls_free(bus);
 	sd_event_unref(bus->event);
 	free(bus);
 	return NULL;

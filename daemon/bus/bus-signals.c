@@ -8,7 +8,7 @@
 #include <search.h>
 #include <stdlib.h>
 
-#include "bus/bus-private.h"
+#include "bus/bus-signals.h"
 
 #define SIGNALS_OF_TURN 32U
 
@@ -68,7 +68,7 @@ static unsigned merge(unsigned changes, enum bus_change change)
 void bus_signal(struct bus *bus, const struct bus_kind *kind, uint64_t number,
 		enum bus_change change)
 {
-	struct held_signal *held = find(bus, kind, number, bus->managed.call != NULL);
+	struct held_signal *held = find(bus, kind, number, bus->holds_signals);
 
 	if (held)
 		held->changes = merge(held->changes, change);
@@ -76,19 +76,29 @@ void bus_signal(struct bus *bus, const struct bus_kind *kind, uint64_t number,
 		bus_emit(bus, kind, number, change);
 }
 
+void bus_signals_hold(struct bus *bus, bool hold)
+{
+	bus->holds_signals = hold;
+}
+
+bool bus_signals_are_held(const struct bus *bus)
+{
+	return !TAILQ_EMPTY(&bus->held_signals);
+}
+
 bool bus_signals_release(struct bus *bus)
 {
-	for (unsigned i = 0; i < SIGNALS_OF_TURN && !TAILQ_EMPTY(&bus->held_signals); i++) {
+	for (unsigned i = 0; i < SIGNALS_OF_TURN && bus_signals_are_held(bus); i++) {
 		struct held_signal *held = TAILQ_FIRST(&bus->held_signals);
 
 		bus_emit(bus, held->kind, held->number, held->changes);
 		drop(bus, held);
 	}
-	return !TAILQ_EMPTY(&bus->held_signals);
+	return bus_signals_are_held(bus);
 }
 
 void bus_signals_drop(struct bus *bus)
 {
-	while (!TAILQ_EMPTY(&bus->held_signals))
+	while (bus_signals_are_held(bus))
 		drop(bus, TAILQ_FIRST(&bus->held_signals));
 }

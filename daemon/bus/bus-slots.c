@@ -4,7 +4,11 @@
 
 #include <errno.h>
 
-#include "bus/bus-private.h"
+#include "bus/bus-clients.h"
+#include "bus/bus-methods.h"
+#include "bus/bus-reply.h"
+#include "bus/bus-sender.h"
+#include "bus/bus-write.h"
 
 static void append_queue(sd_bus_message *m, const struct queue_slot *slot)
 {

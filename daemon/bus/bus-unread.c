@@ -9,9 +9,13 @@
  * protect itself: dbus-broker disconnects a client that does not read.
  */
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "bus/bus-private.h"
+#include "bus/bus-unread.h"
+
+#include "bus/bus-read.h"
 #include "core/ledger/lease.h"
 #include "core/ledger/ledger.h"
 
@@ -37,6 +41,14 @@
 #define NODE_BYTES 100U
 
 #define LARGE_BYTES (UINT64_C(1) << 20) /* the heap is given back after such an answer */
+
+struct bus_unread {
+	struct bus_amount total;
+	bool tells_nothing; /* the bus does not know what is unread */
+	sd_event_source *poll;
+	bool polling;
+	uint64_t poll_usec;
+};
 
 static uint64_t bytes_of_leases(const struct arbiter *arbiter)
 {
@@ -71,17 +83,18 @@ static void add(struct bus_peer *peer, uint64_t bytes, unsigned fds)
 	peer->unread.fds += fds;
 	peer->user->unread.bytes += bytes;
 	peer->user->unread.fds += fds;
-	peer->bus->unread.bytes += bytes;
-	peer->bus->unread.fds += fds;
+	peer->bus->unread->total.bytes += bytes;
+	peer->bus->unread->total.fds += fds;
 }
 
 static bool exceeds(const struct bus *bus, const struct bus_user *user)
 {
 	uint64_t most = bus->arbiter->settings->max_unread_per_user;
 
-	return !bus_user_has_share(user->unread.bytes, bus->unread.bytes, most,
+	return !bus_user_has_share(user->unread.bytes, bus->unread->total.bytes, most,
 				   TOTAL_OF_USERS * most) ||
-	       !bus_user_has_share(user->unread.fds, bus->unread.fds, FDS_OF_USER, FDS_OF_USERS);
+	       !bus_user_has_share(user->unread.fds, bus->unread->total.fds, FDS_OF_USER,
+				   FDS_OF_USERS);
 }
 
 /* ---- the question ------------------------------------------------------------------------- */
@@ -110,9 +123,9 @@ static struct bus_amount answer_of(struct bus_peer *peer, sd_bus_message *m)
 		return (struct bus_amount){ peer->unread.bytes - peer->sent.bytes,
 					    peer->unread.fds - peer->sent.fds };
 	if (!sd_bus_message_is_method_error(m, NULL))
-		peer->bus->tells_nothing = bus_read_entries(m, read_stat, &unread) < 0;
+		peer->bus->unread->tells_nothing = bus_read_entries(m, read_stat, &unread) < 0;
 	else if (!sd_bus_message_is_method_error(m, SD_BUS_ERROR_NAME_HAS_NO_OWNER))
-		peer->bus->tells_nothing = true;
+		peer->bus->unread->tells_nothing = true;
 	return unread;
 }
 
@@ -145,7 +158,7 @@ static void ask(struct bus_peer *peer)
 {
 	struct bus *bus = peer->bus;
 
-	if (peer->question || bus->tells_nothing ||
+	if (peer->question || bus->unread->tells_nothing ||
 	    sd_bus_call_method_async(bus->sd, &peer->question, "org.freedesktop.DBus",
 				     "/org/freedesktop/DBus", "org.freedesktop.DBus.Debug.Stats",
 				     "GetConnectionStats", on_answer, peer, "s", peer->name) < 0)
@@ -158,7 +171,7 @@ static int on_poll(sd_event_source *, uint64_t, void *userdata)
 {
 	struct bus *bus = userdata;
 
-	bus->polling = false;
+	bus->unread->polling = false;
 	bus->changed = true;
 	return 0;
 }
@@ -180,12 +193,12 @@ static void poll_user(struct bus *bus, struct bus_user *user)
 			return;
 		user->ask_usec = now + DELAY_MAX_USEC / 10; /* others have too much unread */
 	}
-	if (bus->polling && bus->poll_usec <= user->ask_usec)
+	if (bus->unread->polling && bus->unread->poll_usec <= user->ask_usec)
 		return;
-	bus->polling = true;
-	bus->poll_usec = user->ask_usec;
-	sd_event_source_set_time(bus->poll, bus->poll_usec);
-	sd_event_source_set_enabled(bus->poll, SD_EVENT_ONESHOT);
+	bus->unread->polling = true;
+	bus->unread->poll_usec = user->ask_usec;
+	sd_event_source_set_time(bus->unread->poll, bus->unread->poll_usec);
+	sd_event_source_set_enabled(bus->unread->poll, SD_EVENT_ONESHOT);
 }
 
 /* ---- answers ------------------------------------------------------------------------------ */
@@ -194,7 +207,7 @@ static void sent(struct bus_peer *peer, uint64_t bytes, unsigned fds)
 {
 	uint64_t part = peer->bus->arbiter->settings->max_unread_per_user / ASK_PART;
 
-	if (peer->bus->tells_nothing)
+	if (peer->bus->unread->tells_nothing)
 		return;
 	add(peer, bytes, fds);
 	peer->sent.bytes += bytes;
@@ -223,7 +236,7 @@ bool bus_unread_has_room(struct bus *bus, struct bus_peer *peer)
 
 bool bus_unread_holds(struct bus *bus, struct bus_user *user)
 {
-	if (user->exempt || bus->tells_nothing || !exceeds(bus, user))
+	if (user->exempt || bus->unread->tells_nothing || !exceeds(bus, user))
 		return false;
 	poll_user(bus, user);
 	return true;
@@ -238,10 +251,26 @@ void bus_unread_forget(struct bus_peer *peer)
 		add(peer, -peer->unread.bytes, -peer->unread.fds);
 }
 
+bool bus_unread_is_known(const struct bus *bus)
+{
+	return !bus->unread->tells_nothing;
+}
+
 int bus_unread_start(struct bus *bus)
 {
-	int r = sd_event_add_time(bus->event, &bus->poll, CLOCK_MONOTONIC, UINT64_MAX, 1, on_poll,
-				  bus);
+	int r;
 
-	return r < 0 ? r : sd_event_source_set_enabled(bus->poll, SD_EVENT_OFF);
+	bus->unread = calloc(1, sizeof(*bus->unread));
+	if (!bus->unread)
+		return -ENOMEM;
+	r = sd_event_add_time(bus->event, &bus->unread->poll, CLOCK_MONOTONIC, UINT64_MAX, 1,
+			      on_poll, bus);
+	return r < 0 ? r : sd_event_source_set_enabled(bus->unread->poll, SD_EVENT_OFF);
+}
+
+void bus_unread_stop(struct bus *bus)
+{
+	if (bus->unread)
+		sd_event_source_disable_unref(bus->unread->poll);
+	free(bus->unread);
 }

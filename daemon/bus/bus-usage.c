@@ -3,7 +3,9 @@
 /* ReadUsage: what tenants and users held, waited for and were refused. ReadCounters: what happened since
  * the start. */
 
-#include "bus/bus-private.h"
+#include "bus/bus-methods.h"
+#include "bus/bus-reply.h"
+#include "bus/bus-write.h"
 #include "core/ledger/usage.h"
 
 static void append_row(sd_bus_message *m, const struct usage_row *row)

@@ -6,9 +6,12 @@
  * budgets that fill while time passes; where one is used up, the user's calls wait.
  */
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
-#include "bus/bus-private.h"
+#include "bus/bus-users.h"
 #include "core/ledger/ledger.h"
 #include "util/clock.h"
 
@@ -145,6 +148,19 @@ bool bus_user_has_share(uint64_t own, uint64_t all, uint64_t most, uint64_t tota
 	uint64_t others = all - own;
 
 	return own < most && others < total && own < (total - others + 1) / 2;
+}
+
+/* A message that waits keeps its fds open, and sd-bus does not tell how many: the lowest free
+ * number does, because it is above the half only where more than half are open. */
+bool bus_fds_are_scarce(const struct bus *bus)
+{
+	int fd = fcntl(sd_event_get_fd(bus->event), F_DUPFD_CLOEXEC, 0);
+	struct rlimit limit;
+
+	if (fd < 0)
+		return true;
+	close(fd);
+	return getrlimit(RLIMIT_NOFILE, &limit) < 0 || (rlim_t)fd >= limit.rlim_cur / 2;
 }
 
 void bus_drop_users(struct bus *bus)

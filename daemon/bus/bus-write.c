@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bus/bus-private.h"
+#include "bus/bus-write.h"
 #include "core/change/arbiter.h"
 #include "core/ledger/cover.h"
 #include "core/policy/request.h"

@@ -3,7 +3,7 @@
 /* Sequences of requests, deaths, observations and restarts, whose promises are checked after each. */
 
 #include "arbiter-model.h"
-#include "bus/bus-private.h"
+#include "bus/bus-read.h"
 #include "fuzz.h"
 #include "ledger-play.h"
 #include "messages.h"

@@ -4,7 +4,9 @@
 
 #include <inttypes.h>
 
-#include "bus/bus-private.h"
+#include "bus/bus-managed.h"
+#include "bus/bus-sender.h"
+#include "bus/bus-signals.h"
 #include "check.h"
 #include "adapter.h"
 #include "core/change/arbiter.h"
@@ -86,7 +88,7 @@ static sd_bus_message *get_version(sd_bus *bus)
 static void begin(struct adapter *a, sd_bus *bus, struct answer *answer)
 {
 	call_send(ask_all(bus), answer);
-	AWAIT_LOOP(a->event, a->bus->managed.call);
+	AWAIT_LOOP(a->event, a->bus->managed->call);
 	CHECK(!answer->came);
 }
 
@@ -349,7 +351,7 @@ TEST_WITH(an_answer_in_parts_has_the_state_of_one_moment, struct adapter *a)
 	bus = adapter_connect(a, STRANGER);
 	mirror = mirror_new(bus);
 	mirror_ask(mirror, bus);
-	AWAIT_LOOP(a->event, a->bus->managed.snapshot);
+	AWAIT_LOOP(a->event, a->bus->managed->snapshot);
 	snprintf(former, sizeof(former), GPUARB_PATH_LEASE "/%" PRIu64,
 		 a->arbiter->leases[LEASES - 1]->id);
 	snprintf(later, sizeof(later), GPUARB_PATH_LEASE "/%" PRIu64, a->arbiter->next_id);
@@ -423,7 +425,7 @@ TEST(an_answer_and_later_signals_give_the_state_of_the_daemon)
 		while (mirror->answers < answers) {
 			for (unsigned n = below(4); n > 0 && changes > 0; n--, changes--)
 				change(&a);
-			held += !TAILQ_EMPTY(&a.bus->held_signals);
+			held += bus_signals_are_held(a.bus);
 			await_loop(&await, a.event);
 		}
 		compare(&a, bus, mirror);
@@ -486,14 +488,14 @@ TEST_WITH(the_time_of_an_answer_is_charged_to_its_user, struct adapter *a)
 
 	bus = adapter_connect(a, STRANGER);
 	begin(a, bus, &answer);
-	used = a->bus->managed.peer->user->used_usec;
+	used = a->bus->managed->peer->user->used_usec;
 	await = AWAIT_BEGIN("the end of the answer");
-	while (a->bus->managed.call) {
-		const struct bus_user *user = a->bus->managed.peer->user;
+	while (a->bus->managed->call) {
+		const struct bus_user *user = a->bus->managed->peer->user;
 
 		await_loop(&await, a->event);
 		CHECK(user->served == 1); /* one call, whatever number of parts */
-		CHECK(a->bus->managed.call || user->used_usec > used);
+		CHECK(a->bus->managed->call || user->used_usec > used);
 	}
 	adapter_run(a, &answer.came);
 	CHECK(is_fine(answer.m));
@@ -515,7 +517,7 @@ TEST_WITH(a_call_that_is_not_for_all_objects_is_answered_by_sd_bus, struct adapt
 	CHECK(sd_bus_message_set_expect_reply(m, false) >= 0);
 	CHECK(sd_bus_send(NULL, m, &cookie) >= 0);
 	sd_bus_message_unref(m);
-	CHECK(is_fine(call_run(a, get_version(bus))) && !a->bus->managed.call);
+	CHECK(is_fine(call_run(a, get_version(bus))) && !a->bus->managed->call);
 }
 
 /* ---- ends --------------------------------------------------------------------------------- */
@@ -532,7 +534,7 @@ TEST_WITH(a_connection_that_closes_gets_no_answer_and_others_do, struct adapter 
 	CHECK(is_fine(call_run(a, get_version(other))));
 	call_send(ask_all(bus), &answer);
 	settle(bus);
-	AWAIT_LOOP(a->event, a->bus->managed.call);
+	AWAIT_LOOP(a->event, a->bus->managed->call);
 	add_lease(a);
 	leave(bus);
 	settle(other); /* the bus has told the adapter before */
@@ -554,7 +556,7 @@ TEST_WITH(a_daemon_that_stops_answers_what_it_was_building, struct adapter *a)
 	settle(bus);
 	AWAIT_TURN(a->event, "the second call");
 	add_lease(a);
-	CHECK(!TAILQ_EMPTY(&a->bus->held_signals));
+	CHECK(bus_signals_are_held(a->bus));
 	a->bus = bus_free(a->bus);
 	adapter_run(a, &first.came);
 	adapter_run(a, &second.came);
@@ -575,14 +577,14 @@ TEST_WITH(without_memory_the_answer_is_an_error_and_signals_are_not_held, struct
 	begin(a, bus, &answer);
 	lack_left = 0;
 	AWAIT_LOOP(a->event, lack_left != 0);
-	CHECK(!a->bus->managed.call);
+	CHECK(!a->bus->managed->call);
 	adapter_run(a, &answer.came);
 	CHECK(is_error(answer.m, SD_BUS_ERROR_NO_MEMORY, ""));
 
 	begin(a, bus, &answer);
 	lack_left = 0;
 	bus_tell_gpu(a->bus, 0, CHANGE_PROPERTIES);
-	CHECK(lack_left == -1 && TAILQ_EMPTY(&a->bus->held_signals));
+	CHECK(lack_left == -1 && !bus_signals_are_held(a->bus));
 	adapter_run(a, &answer.came);
 	CHECK(is_fine(answer.m) && mirror->signals == 1);
 	mirror_free(mirror);

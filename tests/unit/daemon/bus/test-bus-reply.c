@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "bus/bus-private.h"
+#include "bus/bus-reply.h"
 
 #include <errno.h>
 #include <systemd/sd-bus-protocol.h>

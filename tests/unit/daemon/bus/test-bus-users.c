@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "bus/bus-private.h"
+#include "bus/bus-users.h"
 #include "check.h"
 #include "core/ledger/ledger.h"
 
