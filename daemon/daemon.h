@@ -221,9 +221,9 @@ void journal_events_refused(struct daemon *daemon, const struct caller *caller,
 void journal_events_resize_refused(struct daemon *daemon, const struct caller *caller, uint64_t id,
 				   const struct result *result);
 void journal_events_reset(const struct daemon *daemon, const struct gpu *gpu, const char *cause);
-void journal_events_gpu(const struct daemon *daemon, const struct gpu *gpu,
-			bool was_oversubscribed);
-void journal_events_graphics(const struct gpu *gpu); /* a process draws beside leases */
+void journal_events_gpu(struct daemon *daemon, const struct gpu *gpu, bool was_oversubscribed);
+void journal_events_graphics(struct daemon *daemon,
+			     const struct gpu *gpu); /* a process draws beside leases */
 
 /* ---- accounting.c ------------------------------------------------------------------- */
 

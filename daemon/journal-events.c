@@ -84,6 +84,7 @@ void journal_events_lease(const struct daemon *daemon, enum log_event event,
 /* What was logged of each kind. */
 struct journal_events {
 	struct ratelimit refused, covered;                 /* refusals and intrusions */
+	struct ratelimit seen;                             /* queues, clients that draw */
 	struct ratelimit waiting, granted, changed, ended; /* of leases */
 };
 
@@ -310,15 +311,18 @@ void journal_events_expelled(struct daemon *daemon, const struct unleased *proce
 
 /* ---- GPUs --------------------------------------------------------------------------- */
 
-static void log_unmanaged_processes(const struct gpu *gpu)
+static void log_unmanaged_processes(struct daemon *daemon, const struct gpu *gpu)
 {
 	for (size_t i = 0; i < gpu->observed.n_processes && i < UNMANAGED_LOGGED; i++) {
 		const struct unmanaged_process *process = &gpu->observed.processes[i];
 		const struct log_fields fields = fields_on(gpu->info.name, process->uid);
+		char note[80];
 
-		log_event(EVENT_UNMANAGED, &fields,
-			  "%s: pid %d (%s) of uid %u has %u queues and no lease", gpu->info.name,
-			  process->pid, process->command, process->uid, process->queues);
+		if (may_log(daemon, &daemon->journal->seen, process->uid, note, sizeof(note)))
+			log_event(EVENT_UNMANAGED, &fields,
+				  "%s: pid %d (%s) of uid %u has %u queues and no lease%s",
+				  gpu->info.name, process->pid, process->command, process->uid,
+				  process->queues, note);
 	}
 }
 
@@ -339,35 +343,50 @@ void journal_events_reset(const struct daemon *daemon, const struct gpu *gpu, co
 	}
 }
 
-void journal_events_gpu(const struct daemon *daemon, const struct gpu *gpu, bool was_oversubscribed)
+static void log_oversubscribed(struct daemon *daemon, const struct gpu *gpu)
 {
 	const struct log_fields fields = fields_on(gpu->info.name, (uid_t)-1);
+	const struct budget *used = &gpu->observed.used;
+	char note[80];
+
+	if (!may_log(daemon, &daemon->journal->seen, fields.uid, note, sizeof(note)))
+		return;
+	if (gpu->observed.oversubscribed)
+		log_event(EVENT_OVERSUBSCRIBED, &fields,
+			  "%s is oversubscribed: %" PRIu64 " queues of %" PRIu64
+			  " processes on %u queue slots and %u process slots; nothing more is "
+			  "granted on it%s",
+			  gpu->info.name, used->queues, used->processes, gpu->info.queue_slots,
+			  gpu->info.process_slots, note);
+	else
+		log_event(EVENT_RELIEVED, &fields, "%s is no longer oversubscribed%s",
+			  gpu->info.name, note);
+}
+
+void journal_events_gpu(struct daemon *daemon, const struct gpu *gpu, bool was_oversubscribed)
+{
 	bool newly = gpu->observed.oversubscribed && !was_oversubscribed;
 
 	if (newly)
-		log_event(
-			EVENT_OVERSUBSCRIBED, &fields,
-			"%s is oversubscribed: %" PRIu64 " queues of %" PRIu64
-			" processes on %u queue slots and %u process slots; nothing more is granted on it",
-			gpu->info.name, gpu->observed.used.queues, gpu->observed.used.processes,
-			gpu->info.queue_slots, gpu->info.process_slots);
+		log_oversubscribed(daemon, gpu);
 	if (newly || daemon->arbiter->settings->unmanaged >= UNMANAGED_WARN)
-		log_unmanaged_processes(gpu);
+		log_unmanaged_processes(daemon, gpu);
 	if (!gpu->observed.oversubscribed && was_oversubscribed && !gpu->absent)
-		log_event(EVENT_RELIEVED, &fields, "%s is no longer oversubscribed",
-			  gpu->info.name);
+		log_oversubscribed(daemon, gpu);
 }
 
-void journal_events_graphics(const struct gpu *gpu)
+void journal_events_graphics(struct daemon *daemon, const struct gpu *gpu)
 {
 	for (size_t i = 0; i < gpu->graphics.n_clients && i < UNMANAGED_LOGGED; i++) {
 		const struct gpu_client *client = &gpu->graphics.clients[i];
 		const struct log_fields fields = fields_on(gpu->info.name, client->uid);
+		char note[80];
 
-		if (client->draws)
+		if (client->draws &&
+		    may_log(daemon, &daemon->journal->seen, client->uid, note, sizeof(note)))
 			log_event(EVENT_GRAPHICS, &fields,
 				  "%s: pid %d (%s) of uid %u draws: CU masks of leases do not hold "
-				  "for it",
-				  gpu->info.name, client->pid, client->command, client->uid);
+				  "for it%s",
+				  gpu->info.name, client->pid, client->command, client->uid, note);
 	}
 }

@@ -328,7 +328,7 @@ static void tell_graphics(struct daemon *daemon, const struct gpu *gpu, uint64_t
 	    daemon->arbiter->settings->graphics == GRAPHICS_IGNORE)
 		return;
 	daemon->publish->drawn |= bit;
-	journal_events_graphics(gpu);
+	journal_events_graphics(daemon, gpu);
 }
 
 void publish_gpus(struct daemon *daemon)

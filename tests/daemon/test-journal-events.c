@@ -490,3 +490,37 @@ TEST(unmanaged_processes_are_logged_with_unmanaged_warn)
 	machine_halt(&machine);
 	close(journal);
 }
+
+/* Creates and destroys queues without a pause. */
+TEST(a_flood_of_unmanaged_queues_is_bounded_for_each_user)
+{
+	unsigned told = 0, more = 0, windows;
+	static struct machine machine;
+	struct entry entry;
+	uint64_t began;
+	int journal;
+	pid_t pid;
+
+	NEEDS_JOURNAL(&journal);
+	boot(&machine, QUICK "unmanaged = warn\n");
+	pid = idler(STRANGER, NULL);
+	machine_use(&machine, pid, 0, 1);
+	began = boottime_usec();
+	for (unsigned i = 0; i < 110; i++) {
+		if (i % 2 == 0)
+			machine_use(&machine, pid, 0, 2);
+		else
+			forget(&machine, pid, 1, 2);
+		AWAIT(machine.bus, is_unmanaged(&machine, pid, 2 - i % 2));
+		while (entry_take(journal, &entry)) {
+			told++;
+			more += entry_says(&entry, "not logged");
+		}
+	}
+	windows = 1 + (unsigned)((boottime_usec() - began) / 30000000); /* half a minute each */
+	CHECK(told >= 100 && told <= 100 * windows && more <= 2 * windows - 1);
+	CHECK(windows > 1 || more == 1);
+	end_process(pid);
+	machine_halt(&machine);
+	close(journal);
+}
