@@ -541,22 +541,23 @@ static unsigned most_beside_own(const struct candidate *a, const struct place_re
 	return place_beside_own(a, &fewer, &placement, &miss) ? placement.count : 0;
 }
 
-/* The same in as few engines as max-shader-engines leaves. */
+/* The same within the engines that max-shader-engines leaves. */
 static enum outcome place_within_engines(struct candidate *a, const struct place_request *request,
 					 struct placement *placement)
 {
-	unsigned all = a->gpu->info.geometry.engines;
+	const struct tenant *tenant = a->admit_context->tenant;
 	unsigned has = (unsigned)__builtin_popcount(a->held.engines);
-	uint64_t most = limit_of(&a->admit_context->tenant->max_engines, all);
-	unsigned left = (unsigned)beyond(most, has);
-	struct place_request fewer = *request;
-	struct place_miss miss;
+	uint64_t most = limit_of(&tenant->max_engines, a->gpu->info.geometry.engines);
+	struct place_request within = *request;
+	struct place_miss miss = { 0 };
 
-	for (fewer.engines = left; fewer.engines > 0; fewer.engines--)
-		if (place_beside_own(a, &fewer, placement, &miss))
-			return OUTCOME_FITS;
+	quota_keep_engines(tenant, a->gpu, a->held.engines, &within.avail);
+	cuset_keep(&within.preferred, &within.avail);
+	if (place_beside_own(a, &within, placement, &miss))
+		return OUTCOME_FITS;
+	refusal_set_fits(a->refusal, RESOURCE_CUS, miss.below, 0);
 	return refuse_quota(a, "max-shader-engines", most, has,
-			    of_engines(a, REASON_QUOTA, engines_for(a), left));
+			    of_engines(a, REASON_QUOTA, engines_for(a), beyond(most, has)));
 }
 
 static bool has_too_many_engines(const struct candidate *a, const struct placement *placement)

@@ -106,6 +106,37 @@ unsigned quota_left(const struct tenant *tenant, const struct gpu *gpu, const st
 	return limit < UINT_MAX ? (unsigned)beyond(limit, cuset_count(&held->cus)) : UINT_MAX;
 }
 
+/* The engine, except these, with the most of the CUs on each XCC. */
+static unsigned widest_engine(const struct geometry *geometry, uint32_t except,
+			      const struct cuset *cus)
+{
+	unsigned best = 0, most = 0;
+
+	for (unsigned e = 0; e < geometry->engines; e++) {
+		unsigned least = UINT_MAX;
+
+		for (unsigned x = 0; x < geometry->xccs; x++)
+			least = min_u(least, cuset_count_word(cus->pair[cuset_pair(x, e)]));
+		if (except >> e & 1 || least < most)
+			continue;
+		most = least + 1;
+		best = e;
+	}
+	return best;
+}
+
+void quota_keep_engines(const struct tenant *tenant, const struct gpu *gpu, uint32_t has,
+			struct cuset *cus)
+{
+	const struct geometry *geometry = &gpu->info.geometry;
+	uint64_t most = min_u64(limit_of(&tenant->max_engines, geometry->engines),
+				geometry->engines);
+
+	while ((unsigned)__builtin_popcount(has) < most)
+		has |= UINT32_C(1) << widest_engine(geometry, has, cus);
+	cuset_keep_engines(cus, has);
+}
+
 unsigned quota_cus_left(const struct arbiter *arbiter, const struct lease *lease, unsigned gpu)
 {
 	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);

@@ -43,6 +43,11 @@ void quota_parts(const struct gpu *gpu, const struct share *held,
 /* CUs of the GPU that max-cus leaves to a user with this share of it; UINT_MAX: no limit. */
 unsigned quota_left(const struct tenant *tenant, const struct gpu *gpu, const struct share *held);
 
+/* Of these CUs keeps those of shader engines that max-shader-engines leaves to a user who has others: of these engines,
+ * and of those beside them with the most of the CUs on each XCC. */
+void quota_keep_engines(const struct tenant *tenant, const struct gpu *gpu, uint32_t has,
+			struct cuset *cus);
+
 /* CUs of the GPU that the tenant's quota leaves to this lease; UINT_MAX: no limit. 0: policy has
  * no such tenant any more. */
 unsigned quota_cus_left(const struct arbiter *arbiter, const struct lease *lease, unsigned gpu);

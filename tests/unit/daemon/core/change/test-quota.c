@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* max-cus of a user with several leases: what its adaptable leases borrow makes room for the others. */
+/* max-cus of a user with several leases: what its adaptable leases borrow makes room for the others. Then other quotas. */
 
 #include <stdlib.h>
 
@@ -389,4 +389,32 @@ TEST(refusal_for_a_quota_names_the_most_cus_that_are_granted)
 			release(s.arbiter, lease->id);
 		}
 	}
+}
+
+/* ---- max-shader-engines ------------------------------------------------------------------- */
+
+/* A user with a lease asks for as many CUs as whole engines have, or else for what the refusal names. */
+TEST(request_has_what_is_left_of_the_engines_that_its_user_has)
+{
+	for (unsigned engines = 1; engines < 4; engines++)
+		for (unsigned held = 1; held < 15; held++) {
+			_cleanup_(scene_done) struct scene s = scene_of(1);
+			unsigned least = max_u(engines * (15 - held), (engines - 1) * 15);
+			struct lease *a, *b;
+			uint32_t used;
+
+			add_tenant(s.arbiter, "students", ANY, CLASS_BESTEFFORT)->max_engines =
+				(struct limit){ LIMIT_COUNT, engines };
+			CHECK(a = grant(&s, ANY, held));
+			b = grant(&s, ANY, engines * 15);
+			if (!b) {
+				CHECK(refused(&s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
+				CHECK(s.result.refusals[0].n_fits == 1);
+				b = grant(&s, ANY, (unsigned)s.result.refusals[0].fits[0]);
+			}
+			CHECK(b && b->partitions[0].count >= least);
+			used = cuset_engines(&a->partitions[0].cus) |
+			       cuset_engines(&b->partitions[0].cus);
+			CHECK((unsigned)__builtin_popcount(used) <= engines);
+		}
 }
