@@ -7,6 +7,7 @@
 
 #include "core/decide/admit.h"
 #include "core/decide/borrow.h"
+#include "core/ledger/quota.h"
 #include "core/mask/place.h"
 #include "core/policy/request.h"
 
@@ -41,6 +42,7 @@ struct search {
 	struct arbiter without;    /* the ledger without the CUs of leases that may move */
 	struct mover *movers;      /* of which the first n_movable may move in this try */
 	size_t n_movers, n_movable;
+	size_t n_here; /* the first of them may on the GPU where bases are placed */
 	struct cuset prefer[REQUEST_WANTS]; /* by GPU: CUs that no lease has to leave */
 	struct cuset given[REQUEST_WANTS]; /* by GPU: CUs of the request, and of leases that move */
 	struct cuset kept[REQUEST_WANTS];  /* by GPU: CUs of leases that do not return them */
@@ -258,6 +260,41 @@ static void find_in_the_way(struct search *search)
 
 /* ---- where they move to -------------------------------------------------------------------- */
 
+/* What a lease claims on the GPU in this try. One that has to leave claims nothing before it has another base. */
+static struct cuset claim_now(const struct search *search, const struct lease *lease,
+			      const struct partition *p)
+{
+	for (size_t i = 0; i < search->n_here; i++) {
+		const struct mover *mover = &search->movers[i];
+
+		if (mover->lease == lease && mover->way == WAY_LEAVES &&
+		    cuset_equal(&mover->base, &p->adaptation->base))
+			return (struct cuset){ 0 };
+		if (mover->lease == lease)
+			return mover->base;
+	}
+	return partition_claim(p);
+}
+
+/* The bases of a user are together in no more engines than max-shader-engines. */
+static void keep_engines(const struct search *search, const struct tenant *tenant,
+			 const struct lease *lease, unsigned gpu, struct cuset *cus)
+{
+	uint32_t engines = 0;
+
+	for (size_t i = 0; i < search->arbiter->n_leases; i++) {
+		const struct lease *other = search->arbiter->leases[i];
+		const struct partition *p = lease_partition_on(other, gpu);
+
+		if (p && other != lease && lease_same_account(other, lease)) {
+			const struct cuset claim = claim_now(search, other, p);
+
+			engines |= cuset_engines(&claim);
+		}
+	}
+	quota_keep_engines(tenant, &search->arbiter->gpus[gpu], engines, cus);
+}
+
 /* The CUs of a GPU that the base of the lease may have: what no other lease claims, nor keeps. Floors are kept beside the
  * leases that stay. */
 static void find_room(struct search *search, const struct lease *lease, unsigned gpu,
@@ -282,6 +319,8 @@ static void find_room(struct search *search, const struct lease *lease, unsigned
 			cuset_remove(ret, &floor.now.cus);
 		*taken = claimed;
 	}
+	if (tenant && tenant->max_engines.kind != LIMIT_NONE)
+		keep_engines(search, tenant, lease, gpu, ret);
 }
 
 /* Finds another base for the lease. */
@@ -365,6 +404,7 @@ static size_t find_ways(struct search *search, unsigned gpu)
 		mover->way = WAY_STAYS;
 		cuset_add(&search->staying, &mover->base);
 	}
+	search->n_here = n;
 	qsort(search->movers, n, sizeof(*search->movers), by_way);
 	return n;
 }

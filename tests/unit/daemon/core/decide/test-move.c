@@ -259,6 +259,44 @@ TEST_WITH(a_lease_without_room_stays_and_others_move, struct scene *s)
 		CHECK(small[i]->lend.moves == 1);
 }
 
+/* Two leases of a user who may have CUs in one engine stand in one that a request needs. Other engines have these
+ * numbers of CUs free. */
+static void crowd(struct scene *s, unsigned one, unsigned another, struct lease *leases[2])
+{
+	struct lease *fill;
+
+	add_tenant(s->arbiter, "one", ANY, CLASS_BESTEFFORT)->max_engines =
+		(struct limit){ LIMIT_COUNT, 1 };
+	for (size_t i = 0; i < 2; i++)
+		CHECK(leases[i] = adaptable(s, ANY, 4, 4));
+	CHECK(fill = grant(s, LAB, 7));
+	CHECK(grant(s, LAB, 15) && grant(s, LAB, 15 - one) && grant(s, LAB, 15 - another));
+	release(s->arbiter, fill->id);
+}
+
+TEST_WITH(leases_of_a_user_move_within_max_shader_engines, struct scene *s)
+{
+	struct request request = engines_request(1);
+	struct cuset bases[2];
+	struct lease *leases[2];
+
+	crowd(s, 4, 8, leases);
+	reserve_by_moves(s, &request, 2);
+	for (size_t i = 0; i < 2; i++)
+		bases[i] = leases[i]->partitions[0].adaptation->base;
+	CHECK(cuset_engines(&bases[0]) == cuset_engines(&bases[1]));
+}
+
+TEST_WITH(leases_of_a_user_do_not_move_beyond_max_shader_engines, struct scene *s)
+{
+	struct request request = engines_request(1);
+	struct lease *leases[2];
+	struct move_set set;
+
+	crowd(s, 4, 4, leases);
+	CHECK(find_moves(s, &request, LATER, &set) == 0);
+}
+
 TEST_WITH(nothing_moves_for_a_request_that_does_not_fit_afterwards, struct scene *s)
 {
 	static const char *const requests[] = {
