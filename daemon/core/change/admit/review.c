@@ -62,15 +62,18 @@ struct held {
 	struct share on[REQUEST_WANTS];
 };
 
-/* What the partition has, or what it waits for, if that is more: it does not get both. */
+/* What the partition is to have, or what it waits for, if that is more: it does not get both. What left it would not
+ * return any sooner if the lease ended. */
 static void hold(const struct arbiter *arbiter, const struct lease *lease,
 		 const struct partition *partition, struct share *held)
 {
 	struct adaptation adaptation = { .base = partition->resize };
 	struct partition p = *partition;
 
-	if (cuset_count(&p.resize) > cuset_count(&p.occupied))
-		p.cus = p.occupied = p.resize;
+	if (p.count < cuset_count(&p.resize))
+		p.cus = p.resize;
+	p.occupied = p.cus;
+	p.charged = p.granted;
 	if (p.adaptation && cuset_count(&p.resize) > cuset_count(&p.adaptation->base))
 		p.adaptation = &adaptation;
 	p.resize = (struct cuset){ 0 };

@@ -186,20 +186,22 @@ TEST(gpus_are_counted_over_all_leases_of_the_user)
 	CHECK(ended(leases[2], "max-gpus"));
 }
 
-TEST_WITH(released_cus_count_in_a_review_until_acknowledged, struct scene *s)
+TEST_WITH(what_a_lease_releases_does_not_count_in_a_review, struct scene *s)
 {
-	struct lease *a = grant(s, ANY, 30);
+	struct lease *a = grant_as(s, ANY, "shader-engines=1 queues=4");
 
-	CHECK(resize_as(s, a, "cus=10") == 0);
-	CHECK(arbiter_acknowledge(s->arbiter, a->id, 2) == 0);
-	tenant_of(s, "*")->max_cus = (struct limit){ LIMIT_COUNT, 12 };
+	tenant_of(s, "*")->max_cus = (struct limit){ LIMIT_COUNT, 20 };
+	CHECK(resize_as(s, a, "cus=16 shader-engines=4 queues=2") == 0);
+	CHECK(cuset_count(&a->partitions[0].occupied) > 20);
 	review(s);
-	CHECK(stays(a) && a->partitions[0].count <= 12);
-
-	CHECK(resize_as(s, a, "cus=4") == 0);
-	tenant_of(s, "*")->max_cus.value = 8;
+	CHECK(stays(a));
+	tenant_of(s, "*")->max_cus.value = 16;
+	tenant_of(s, "*")->max_queues = (struct limit){ LIMIT_COUNT, 2 };
 	review(s);
-	CHECK(a->partitions[0].count <= 8 && a->state == STATE_ENDING);
+	CHECK(stays(a));
+	tenant_of(s, "*")->max_cus.value = 15;
+	review(s);
+	CHECK(ended(a, "max-cus"));
 }
 
 TEST_WITH(users_and_tenants_are_counted_apart, struct scene *s)
