@@ -17,12 +17,12 @@
 #include "core/decide/floor.h"
 #include "core/mask/place.h"
 
-/* May the base move as promised? Ends the promise if other leases, lending ones too, claim CUs of that base by now, or
- * a floor keeps some. */
-static bool review_promised_base(struct arbiter *arbiter, const struct lease *lease,
-				 struct partition *p)
+/* May the base move as promised? Not if other leases, lending ones too, claim CUs of that base by now, or a floor keeps
+ * some; nor without memory to find out. */
+static bool may_move_base(const struct arbiter *arbiter, const struct lease *lease,
+			  const struct partition *p)
 {
-	struct adaptation *adaptation = p->adaptation;
+	const struct adaptation *adaptation = p->adaptation;
 	struct floor floor = { 0 };
 	struct cuset avail;
 
@@ -34,14 +34,11 @@ static bool review_promised_base(struct arbiter *arbiter, const struct lease *le
 	admit_available(&arbiter->gpus[p->gpu], lease->class, p->isolation, false, &avail);
 	cuset_remove(&avail, &floor.now.cus);
 	cuset_add(&avail, &adaptation->base);
-	if (cuset_within(&adaptation->promised_base, &avail))
-		return true;
-	adaptation->promised = (struct cuset){ 0 };
-	ledger_grow(arbiter, UINT64_C(1) << p->gpu);
-	return false;
+	return cuset_within(&adaptation->promised_base, &avail);
 }
 
-/* The next version of a lease that gets a promised mask on the GPU. */
+/* The next version of a lease that gets a promised mask on the GPU. A promise that cannot be kept ends, and the GPU is
+ * divided again after grow-delay. */
 static int keep_promise(struct arbiter *arbiter, unsigned index, uint64_t now_usec,
 			struct lease **ret)
 {
@@ -49,11 +46,14 @@ static int keep_promise(struct arbiter *arbiter, unsigned index, uint64_t now_us
 		struct lease *lease = arbiter->leases[i], *next;
 		struct partition *p = lease_partition_on(lease, index);
 
-		if (!p || lease->lend.rests_usec > now_usec ||
-		    !borrow_may_join(arbiter, lease, p) || !review_promised_base(arbiter, lease, p))
+		if (!p || lease->lend.rests_usec > now_usec || !borrow_may_join(arbiter, lease, p))
 			continue;
-		if (lease_next_version(lease, lease->n_partitions, &next) < 0)
-			return 0;
+		if (!may_move_base(arbiter, lease, p) ||
+		    lease_next_version(lease, lease->n_partitions, &next) < 0) {
+			p->adaptation->promised = (struct cuset){ 0 };
+			ledger_grow(arbiter, UINT64_C(1) << index);
+			continue;
+		}
 		next->generation++;
 		lend_rest(arbiter, next, now_usec);
 		p = &next->partitions[p - lease->partitions];
@@ -142,12 +142,13 @@ static void yield(const struct division *division, const struct grower *grower)
 
 /* joins: a lease that was just committed; NULL: this is a round. A lease without its promised mask is divided
  * like the others. A lease that only loses CUs gets no promise: it shrinks for the promises of others. */
-static void divide_gpu(struct arbiter *arbiter, unsigned index, const struct lease *joins)
+static int divide_gpu(struct arbiter *arbiter, unsigned index, const struct lease *joins)
 {
 	_cleanup_(division_done) struct division division;
+	int r = divide(arbiter, index, NULL, !joins, &division);
 
-	if (divide(arbiter, index, NULL, !joins, &division) < 0)
-		return;
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < division.n; i++) {
 		struct grower *grower = &division.growers[i];
 		struct adaptation *adaptation = grower->p->adaptation;
@@ -161,6 +162,7 @@ static void divide_gpu(struct arbiter *arbiter, unsigned index, const struct lea
 					       ? (struct cuset){ 0 }
 					       : grower->target;
 	}
+	return 0;
 }
 
 void growth_join(struct arbiter *arbiter, const struct lease *lease)
@@ -184,9 +186,8 @@ static void divide_due(struct arbiter *arbiter, uint64_t now_usec)
 		if (gpu->lend.join_usec <= now_usec || gpu->lend.grow_usec == 0 ||
 		    gpu->lend.grow_usec > now_usec)
 			continue;
-		divide_gpu(arbiter, i, NULL);
+		gpu->lend.grow_usec = divide_gpu(arbiter, i, NULL) < 0 ? UINT64_MAX : 0;
 		gpu->lend.divided_usec = now_usec;
-		gpu->lend.grow_usec = 0;
 		divided = true;
 	}
 	if (divided)

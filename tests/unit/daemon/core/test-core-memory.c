@@ -14,6 +14,7 @@
 #include "check.h"
 #include "core/change/graphics.h"
 #include "lack.h"
+#include "lend-rig.h"
 #include "seed.h"
 
 #define STEPS 6000 /* of the model; between them one call is tried without memory */
@@ -281,6 +282,68 @@ static int begin(long allocations)
 TEST(arbiter_that_cannot_be_made_leaves_the_settings_to_its_caller)
 {
 	CHECK(lack_each("arbiter_new", begin) > 2);
+}
+
+/* ---- growth ------------------------------------------------------------------------------- */
+
+/* One turn at the time for which the arbiter asked. */
+static void next_turn(struct lending *l, long allocations)
+{
+	struct lease *next;
+
+	l->now = max_u64(l->now, arbiter_next_deadline(l->s.arbiter));
+	lack_left = allocations;
+	if (arbiter_plan_growth(l->s.arbiter, l->now, &next) > 0)
+		arbiter_commit(l->s.arbiter, next);
+	allocations = lack_left;
+	lack_left = -1;
+	arbiter_lend(l->s.arbiter, l->now);
+	lack_left = allocations;
+}
+
+/* A lease may have the CUs of one that has ended: memory runs out when the GPU is divided, or when the lease gets
+ * its promised mask with a base that moves. */
+static int grow_in_turn(bool promised, long allocations)
+{
+	_cleanup_(lending_done) struct lending l = lending_of(1);
+	struct lease *lease = borrow(&l, 1, 60), *other = reserve_as(&l, LAB, "cus=30");
+	struct adaptation *adaptation = lease->partitions[0].adaptation;
+	long left;
+
+	tenant_of(&l.s, "vr")->reserved_queues = 1;
+	follow_each(&l);
+	release(l.s.arbiter, other->id);
+	if (promised) {
+		lease->lend.rests_usec = l.now + 10 * SECOND_USEC;
+		pass(&l, 9 * SECOND_USEC);
+		CHECK(cuset_count(&adaptation->promised) == 60);
+		adaptation->promised_base = adaptation->base;
+	}
+	arbiter_lend(l.s.arbiter, l.now);
+	next_turn(&l, allocations);
+	left = lack_left;
+	CHECK(arbiter_next_deadline(l.s.arbiter) > l.now);
+	for (unsigned i = 0; i < 4 && cus_of(lease) < 60; i++)
+		next_turn(&l, -1);
+	CHECK(cus_of(lease) == 60);
+	lack_left = left;
+	return left < 0 ? -ENOMEM : 0;
+}
+
+static int divide_once(long allocations)
+{
+	return grow_in_turn(false, allocations);
+}
+
+static int promise_once(long allocations)
+{
+	return grow_in_turn(true, allocations);
+}
+
+TEST(lease_grows_later_where_memory_runs_out)
+{
+	CHECK(lack_each("a round of growth", divide_once) > 2);
+	CHECK(lack_each("a promised mask", promise_once) > 2);
 }
 
 /* ---- clients of the graphics driver -------------------------------------------------------- */
