@@ -10,6 +10,11 @@
 #include "core/decide/exclusive.h"
 #include "core/policy/request.h"
 
+static uint64_t level(uint64_t cus, unsigned weight)
+{
+	return (cus << SHARE_LEVEL_BITS) / weight;
+}
+
 /* ---- what users hold ---------------------------------------------------------------------- */
 
 static int by_account(const void *left, const void *right)
@@ -53,6 +58,12 @@ static int find_holdings(struct choice *choice)
 	}
 	choice->holdings = holdings;
 	choice->n_holdings = n + 1;
+	choice->richest = 0;
+	for (size_t i = 0; i <= n; i++)
+		if (!lease_same_account(holdings[i].lease, &choice->user))
+			choice->richest = max_u64(choice->richest,
+						  level(holdings[i].cus,
+							share_weight(arbiter, holdings[i].lease)));
 	return 0;
 }
 
@@ -134,19 +145,14 @@ static unsigned most_asked(const struct choice *choice, const struct want *want)
 
 static uint64_t level_of(const struct grower *grower, unsigned asked)
 {
-	if (grower->share + asked / 8 >= asked)
-		return UINT64_MAX;
-	return ((uint64_t)grower->share << SHARE_LEVEL_BITS) / grower->weight;
+	return grower->share + asked / 8 >= asked ? UINT64_MAX
+						  : level(grower->share, grower->weight);
 }
 
-/* Would another user lose CUs, and then have less for each unit of weight than the user of the request, with the CUs
- * that the request gains? */
-static bool robs(const struct choice *choice, size_t n, bool exclusive, unsigned gain)
+/* What the users have left on all GPUs who lose CUs on this one. */
+static void find_lost(const struct choice *choice, size_t n, bool exclusive)
 {
-	struct holding *own = holding_of(choice, &choice->user);
-	uint64_t mine, theirs;
-
-	own->lost = 0;
+	holding_of(choice, &choice->user)->lost = 0;
 	for (size_t i = 0; i < n; i++)
 		holding_of(choice, choice->growers[i].lease)->lost = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -155,19 +161,32 @@ static bool robs(const struct choice *choice, size_t n, bool exclusive, unsigned
 
 		holding_of(choice, grower->lease)->lost += grower->p->count - keeps;
 	}
-	mine = (uint64_t)own->cus - own->lost + gain;
+}
+
+/* What users have on all GPUs then: the one of the request, with the CUs that it gains, unless it has about what it
+ * asked for; and others who lose some. That a user has more than each other one does not count. */
+static void add_users(const struct choice *choice, size_t n, bool exclusive,
+		      struct prospect *prospect)
+{
+	unsigned weight = tenant_weight(choice->context->tenant);
+	const struct holding *own = holding_of(choice, &choice->user);
+	uint64_t mine, theirs;
+
+	find_lost(choice, n, exclusive);
+	mine = level(own->cus - own->lost + (prospect->level > 0 ? prospect->cus : 0), weight);
+	prospect->users = prospect->level < UINT64_MAX ? min_u64(mine, choice->richest)
+						       : choice->richest;
 	for (size_t i = 0; i < n; i++) {
 		const struct grower *grower = &choice->growers[i];
 		const struct holding *holding = holding_of(choice, grower->lease);
 
-		theirs = (uint64_t)(holding->cus - holding->lost) *
-			 tenant_weight(choice->context->tenant);
-		if (holding != own && holding->lost > 0 &&
-		    level_of(grower, grower->cap) < UINT64_MAX &&
-		    theirs < (mine - mine / 8) * grower->weight)
-			return true;
+		theirs = level(holding->cus - holding->lost, grower->weight);
+		if (holding == own || holding->lost == 0 ||
+		    level_of(grower, grower->cap) == UINT64_MAX)
+			continue;
+		prospect->robs |= theirs < mine - mine / 8;
+		prospect->users = min_u64(prospect->users, theirs);
 	}
-	return false;
 }
 
 /* How far the adaptable leases come down for the request, which needs these CUs, or shares the others. */
@@ -215,9 +234,9 @@ int choice_add(struct choice *choice, const struct want *want, const struct part
 	if (borrow_waits_in_vain(choice->context->arbiter, p))
 		ret->worth = 0;
 	ret->changes = cuset_overlap(&p->cus, &choice->context->arbiter->gpus[p->gpu].shared);
+	if (settings->gpu_order == GPU_ORDER_BALANCE && !settings->share_by_lease)
+		add_users(choice, n, p->exclusive, ret);
 	add_neighbours(choice, n, &needed, p->exclusive, ret);
-	ret->robs = settings->gpu_order == GPU_ORDER_BALANCE && !settings->share_by_lease &&
-		    robs(choice, n, p->exclusive, ret->cus);
 	return 0;
 }
 
@@ -278,37 +297,48 @@ static unsigned duty_of(const struct choice *choice, size_t g)
 	return 2 * choice->prospects[g].worth + !choice->prospects[g].robs;
 }
 
-/* What decides before the rank, where a difference of less than an eighth is none. */
-static uint64_t value_of(const struct choice *choice, size_t g)
+/* What decides before the rank, in this order. */
+enum value { VALUE_USERS, VALUE_LEASES, VALUES };
+
+static uint64_t value_of(const struct choice *choice, size_t g, enum value value)
 {
 	const struct prospect *prospect = &choice->prospects[g];
 
 	if (choice->context->arbiter->settings->gpu_order == GPU_ORDER_BALANCE)
-		return prospect->level;
+		return value == VALUE_USERS ? prospect->users : prospect->level;
 	return choice->context->adaptable ? prospect->cus : 0;
+}
+
+/* Of these GPUs those with about the highest value: a difference of less than an eighth is none. */
+static uint64_t with_most(const struct choice *choice, uint64_t gpus, enum value value)
+{
+	uint64_t best = 0, ret = 0;
+
+	for (uint64_t left = gpus; left; left &= left - 1)
+		best = max_u64(best, value_of(choice, (size_t)__builtin_ctzll(left), value));
+	for (uint64_t left = gpus; left; left &= left - 1) {
+		size_t g = (size_t)__builtin_ctzll(left);
+
+		ret |= value_of(choice, g, value) >= best - best / 8 ? bit_u64(g) : 0;
+	}
+	return ret;
 }
 
 /* Of these GPUs those that come first, whatever their rank. */
 static uint64_t best_of(const struct choice *choice, uint64_t gpus)
 {
 	unsigned most = 0;
-	uint64_t best = 0, ret = 0;
+	uint64_t ret = 0;
 
 	for (uint64_t left = gpus; left; left &= left - 1)
 		most = max_u(most, duty_of(choice, (size_t)__builtin_ctzll(left)));
 	for (uint64_t left = gpus; left; left &= left - 1) {
 		size_t g = (size_t)__builtin_ctzll(left);
 
-		if (duty_of(choice, g) < most)
-			gpus &= ~bit_u64(g);
-		else if (value_of(choice, g) > best)
-			best = value_of(choice, g);
+		ret |= duty_of(choice, g) == most ? bit_u64(g) : 0;
 	}
-	for (uint64_t left = gpus; left; left &= left - 1) {
-		size_t g = (size_t)__builtin_ctzll(left);
-
-		ret |= value_of(choice, g) >= best - best / 8 ? bit_u64(g) : 0;
-	}
+	for (enum value i = 0; i < VALUES; i++)
+		ret = with_most(choice, ret, i);
 	return ret;
 }
 

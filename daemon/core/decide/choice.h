@@ -8,7 +8,9 @@
  *
  * Users share the machine as they share a GPU. Where policy divides CUs by user, a GPU comes last if a
  * user would lose CUs there, and then have less on all GPUs, for each unit of weight, than the user of
- * the request.
+ * the request. Then comes the GPU where the worst-off of these users has most on all GPUs, so that a user with
+ * little does not begin beside one lease of a user with much if it gets more beside many. What a user has
+ * beyond each other one does not count: only the next lines decide for a user alone.
  *
  * The level of a GPU is that of its worst-off adaptable lease, the request included: CUs for each unit of
  * weight. Nobody loses on the other GPUs, so the GPU with the highest level is also the best one for the
@@ -33,6 +35,7 @@ struct prospect {
 		changes; /* adaptable leases that shrink or pause; 1 more: it shares CUs of others */
 	unsigned others; /* adaptable leases of other users that shrink or pause */
 	bool robs;       /* one of these users would have less than the user of the request */
+	uint64_t users;  /* level of the worst-off of these users and that of the request */
 };
 
 /* What a user holds under a tenant, on all GPUs. */
@@ -48,6 +51,7 @@ struct choice {
 	struct lease user;        /* whose quota counts for the request */
 	struct holding *holdings; /* sorted; that of the user is one of them */
 	size_t n_holdings;
+	uint64_t richest; /* level of the user, except that of the request, who holds most */
 	uint64_t gpus; /* that fit, as bits */
 	unsigned cus;  /* of the largest of them */
 	struct prospect prospects[REQUEST_WANTS];

@@ -192,6 +192,30 @@ TEST(users_share_the_machine_before_their_programs_do)
 	CHECK(next_beside_one(&by_lease) == 0);
 }
 
+static void run_there(struct lending *l, uid_t uid, const char *gpu)
+{
+	CHECK(reserve_as(l, uid, "gpu=%s cus=1 cus-min=1 cus-max=%u queues=2; adaptable=1", gpu,
+			 MOST));
+	pass(l, 10 * SECOND_USEC);
+}
+
+/* Beside its own program, a second one of a user gains nothing for it. */
+TEST(a_user_with_little_gets_the_gpu_where_it_gains_most)
+{
+	const struct gpu_info gpus[] = { card("large", 4, 60), card("small", 1, 14) };
+	_cleanup_(lending_done) struct lending l = equal_machine(2), m = machine(gpus, 2);
+
+	run_there(&l, OTHER, "0");
+	run_there(&l, ANY, "0");
+	for (unsigned i = 0; i < 2; i++)
+		run_there(&l, OTHER, "1");
+	CHECK(run_of(&l, ANY) == 1);
+
+	for (unsigned i = 0; i < 5; i++)
+		run_there(&m, OTHER, i < 4 ? "large" : "small");
+	CHECK(run_of(&m, ANY) == 0); /* 30 CUs, and on the small GPU 7 */
+}
+
 /* A program of OTHER on the first of three GPUs, those of another user on the others. */
 static struct lending one_beside_two(unsigned weight)
 {
@@ -207,7 +231,6 @@ TEST(a_user_with_little_takes_from_one_with_much)
 	_cleanup_(lending_done) struct lending l = one_beside_two(TENANT_WEIGHT);
 	_cleanup_(lending_done) struct lending heavy = one_beside_two(2 * TENANT_WEIGHT);
 
-	CHECK(run_of(&l, OTHER) == 0);
 	CHECK(run_of(&l, OTHER) == 1); /* 90 CUs of 180 */
 	CHECK(run_of(&l, OTHER) == 0);
 
