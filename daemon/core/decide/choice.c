@@ -61,9 +61,9 @@ static int find_holdings(struct choice *choice)
 	choice->richest = 0;
 	for (size_t i = 0; i <= n; i++)
 		if (!lease_same_account(holdings[i].lease, &choice->user))
-			choice->richest = max_u64(choice->richest,
-						  level(holdings[i].cus,
-							share_weight(arbiter, holdings[i].lease)));
+			choice->richest = max_u64(
+				choice->richest,
+				level(holdings[i].cus, share_weight(arbiter, holdings[i].lease)));
 	return 0;
 }
 
@@ -134,19 +134,29 @@ static struct grower grower_of(struct choice *choice, const struct partition *p)
 	};
 }
 
-/* A share of the largest GPU: of one with fewer CUs the request gets less than it asks for. */
-static unsigned most_asked(const struct choice *choice, const struct want *want)
+static bool has_enough(unsigned cus, unsigned asked)
 {
-	struct want whole;
-
-	want_resolve_percent(want, choice->cus, &whole);
-	return max_u(whole.cus, whole.cus_max);
+	return cus + asked / 8 >= asked;
 }
 
-static uint64_t level_of(const struct grower *grower, unsigned asked)
+/* For how much the CUs count that the want has on a GPU. A share is one of the largest GPU. Less than that counts as
+ * the part of that GPU which it is: 15 instead of 18 CUs of 72 are as 60 instead of 72. */
+static unsigned counts_for(const struct choice *choice, const struct want *want, unsigned cus,
+			   bool *ret_enough)
 {
-	return grower->share + asked / 8 >= asked ? UINT64_MAX
-						  : level(grower->share, grower->weight);
+	struct want largest;
+	unsigned asked;
+
+	want_resolve_percent(want, choice->cus, &largest);
+	asked = max_u(largest.cus, largest.cus_max);
+	*ret_enough = has_enough(cus, asked);
+	return want_has_percent(want) && !*ret_enough ? cus * choice->cus / asked : cus;
+}
+
+static uint64_t level_of(const struct grower *grower)
+{
+	return has_enough(grower->share, grower->cap) ? UINT64_MAX
+						      : level(grower->share, grower->weight);
 }
 
 /* What the users have left on all GPUs who lose CUs on this one. */
@@ -165,24 +175,26 @@ static void find_lost(const struct choice *choice, size_t n, bool exclusive)
 
 /* What users have on all GPUs then: the one of the request, with the CUs that it gains, unless it has about what it
  * asked for; and others who lose some. That a user has more than each other one does not count. */
-static void add_users(const struct choice *choice, size_t n, bool exclusive,
+static void add_users(const struct choice *choice, size_t n, bool exclusive, unsigned counts,
 		      struct prospect *prospect)
 {
 	unsigned weight = tenant_weight(choice->context->tenant);
 	const struct holding *own = holding_of(choice, &choice->user);
+	bool runs = prospect->level > 0;
 	uint64_t mine, theirs;
 
 	find_lost(choice, n, exclusive);
-	mine = level(own->cus - own->lost + (prospect->level > 0 ? prospect->cus : 0), weight);
-	prospect->users = prospect->level < UINT64_MAX ? min_u64(mine, choice->richest)
-						       : choice->richest;
+	mine = level(own->cus - own->lost + (runs ? prospect->cus : 0), weight);
+	prospect->users = choice->richest;
+	if (prospect->level < UINT64_MAX)
+		prospect->users = min_u64(level(own->cus - own->lost + (runs ? counts : 0), weight),
+					  choice->richest);
 	for (size_t i = 0; i < n; i++) {
 		const struct grower *grower = &choice->growers[i];
 		const struct holding *holding = holding_of(choice, grower->lease);
 
 		theirs = level(holding->cus - holding->lost, grower->weight);
-		if (holding == own || holding->lost == 0 ||
-		    level_of(grower, grower->cap) == UINT64_MAX)
+		if (holding == own || holding->lost == 0 || level_of(grower) == UINT64_MAX)
 			continue;
 		prospect->robs |= theirs < mine - mine / 8;
 		prospect->users = min_u64(prospect->users, theirs);
@@ -201,7 +213,7 @@ static void add_neighbours(const struct choice *choice, size_t n, const struct c
 
 		prospect->changes += changes;
 		prospect->others += changes && grower->lease->owner != choice->user.owner;
-		prospect->level = min_u64(prospect->level, level_of(grower, grower->cap));
+		prospect->level = min_u64(prospect->level, level_of(grower));
 	}
 }
 
@@ -210,7 +222,8 @@ int choice_add(struct choice *choice, const struct want *want, const struct part
 	struct prospect *ret = &choice->prospects[p->gpu];
 	const struct arbiter *there = ledger_on(&choice->view, p->gpu);
 	const struct settings *settings = there->settings;
-	bool adaptable = choice->context->adaptable;
+	bool adaptable = choice->context->adaptable, enough = true;
+	unsigned counts = p->count;
 	struct cuset claims, pool, needed = { 0 };
 	struct grower *self;
 	size_t n = share_find(there, p->gpu, NULL, choice->growers, &claims, &pool);
@@ -225,17 +238,21 @@ int choice_add(struct choice *choice, const struct want *want, const struct part
 	if (share_divide(there, choice->growers, n + adaptable, cuset_count(&pool)) < 0)
 		return -ENOMEM;
 	if (adaptable) {
-		bool paused = exclusive_on(choice->context->arbiter, p->gpu, NULL);
-
-		ret->worth = 1;
 		ret->cus = self->share;
-		ret->level = paused ? 0 : level_of(self, most_asked(choice, want));
 	}
+	if (adaptable || want_has_percent(want)) {
+		ret->worth = 1;
+		counts = counts_for(choice, want, ret->cus, &enough);
+	}
+	if (!enough)
+		ret->level = level(counts, self->weight);
+	if (adaptable && exclusive_on(choice->context->arbiter, p->gpu, NULL))
+		ret->level = 0;
 	if (borrow_waits_in_vain(choice->context->arbiter, p))
 		ret->worth = 0;
 	ret->changes = cuset_overlap(&p->cus, &choice->context->arbiter->gpus[p->gpu].shared);
 	if (settings->gpu_order == GPU_ORDER_BALANCE && !settings->share_by_lease)
-		add_users(choice, n, p->exclusive, ret);
+		add_users(choice, n, p->exclusive, counts, ret);
 	add_neighbours(choice, n, &needed, p->exclusive, ret);
 	return 0;
 }

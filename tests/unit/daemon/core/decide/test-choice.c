@@ -912,6 +912,32 @@ TEST(a_share_of_a_card_is_more_than_one_of_an_igpu)
 	}
 }
 
+/* On the larger GPU a share has a few CUs more, and the program there would lose it. */
+TEST(a_share_is_taken_of_an_idle_gpu_that_is_little_smaller)
+{
+	static const char *const shares[] = {
+		"cus-percent=25; adaptable=1",
+		"cus-percent=50; adaptable=1",
+		"cus-percent=25",
+		"cus-percent=50",
+	};
+	const struct gpu_info gpus[] = { card("0000:03:00.0", 6, 84), card("0000:04:00.0", 5, 70),
+					 igpu("0000:10:00.0") };
+
+	for (size_t i = 0; i < ARRAY_SIZE(shares); i++)
+		for (uid_t uid = ANY; uid <= OTHER; uid += OTHER - ANY) {
+			_cleanup_(lending_done) struct lending l = machine(gpus, 3);
+			const struct lease *lease;
+
+			CHECK(run(&l) == 0);
+			lease = reserve_as(&l, uid, "%s", shares[i]);
+			CHECK(lease && lease->partitions[0].gpu == 1);
+			follow_each(&l);
+			lease = reserve_as(&l, uid, "%s", shares[i]);
+			CHECK(lease && lease->partitions[0].gpu < 2);
+		}
+}
+
 TEST(shares_that_contradict_are_refused)
 {
 	static const char *const rows[][2] = {
