@@ -374,11 +374,13 @@ static void check_occupied(struct model *model, const struct lease *lease)
 
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		const struct partition *p = &lease->partitions[i];
+		struct cuset *cus = &had->on[i].cus;
 
-		if (!same || cuset_equal(&p->cus, &p->occupied))
-			had->cus[i] = (struct cuset){ 0 };
-		cuset_add(&had->cus[i], &p->cus);
-		if (!cuset_within(&had->cus[i], &p->occupied))
+		if (!same || had->on[i].gpu != p->gpu || cuset_equal(&p->cus, &p->occupied))
+			*cus = (struct cuset){ 0 };
+		cuset_add(cus, &p->cus);
+		had->on[i].gpu = p->gpu;
+		if (!cuset_within(cus, &p->occupied))
 			model_fail("queues have CUs that are not occupied");
 	}
 	/* Until it is granted, no queue has the mask. */

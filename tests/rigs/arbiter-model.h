@@ -18,7 +18,10 @@ struct model_queue {
 /* The masks of a lease since its holder acknowledged one: its queues may have them. */
 struct model_had {
 	uint64_t lease, acknowledged;
-	struct cuset cus[4]; /* of its partitions */
+	struct {
+		unsigned gpu;
+		struct cuset cus;
+	} on[4]; /* its partitions; that of a GPU that goes ends */
 };
 #define MODEL_MAX_WAIT 200U /* the longest max-wait, in steps */
 
