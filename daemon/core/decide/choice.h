@@ -13,7 +13,9 @@
  * beyond each other one does not count: only the next lines decide for a user alone.
  *
  * The level of a GPU is that of its worst-off adaptable lease, the request included: CUs for each unit of
- * weight. Nobody loses on the other GPUs, so the GPU with the highest level is also the best one for the
+ * weight, of a lease that has less than it asked for. A share counts as the part of the largest GPU that it is,
+ * so it is taken of an idle GPU that is a little smaller than a busy one.
+ * Nobody loses on the other GPUs, so the GPU with the highest level is also the best one for the
  * worst-off of the machine. Levels that differ by less than an eighth are equal. Then comes the GPU
  * where the fewest leases shrink or pause; then for an adaptable request the one with the fewest
  * neighbours, on it and on its card, and for others the one with the fewest free CUs, which keeps large
@@ -51,9 +53,9 @@ struct choice {
 	struct lease user;        /* whose quota counts for the request */
 	struct holding *holdings; /* sorted; that of the user is one of them */
 	size_t n_holdings;
-	uint64_t richest; /* level of the user, except that of the request, who holds most */
-	uint64_t gpus; /* that fit, as bits */
-	unsigned cus;  /* of the largest of them */
+	uint64_t richest; /* level of the one with most, but for the user of the request */
+	uint64_t gpus;    /* that fit, as bits */
+	unsigned cus;     /* of the largest of them */
 	struct prospect prospects[REQUEST_WANTS];
 };
 
