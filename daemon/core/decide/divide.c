@@ -350,15 +350,6 @@ static int find_layout(struct plan *plan)
 	}
 }
 
-/* A floor counts each engine in which its tenant has a base as one that the tenant has: its bases must not spread. */
-static bool fills_floor(const struct division *d, const struct lease *lease)
-{
-	const struct tenant *tenant = tenant_named(d->arbiter->settings, lease->tenant);
-
-	return tenant && tenant->reserved_engines > 0 &&
-	       tenant_floor_is_on(tenant, d->gpu->info.name);
-}
-
 static int divide_anew(struct division *division, const struct cuset *spare,
 		       enum column_match match, bool may_gain)
 {
@@ -381,7 +372,7 @@ static int divide_anew(struct division *division, const struct cuset *spare,
 	for (size_t i = 0; i < n; i++) {
 		struct grower *grower = &division->growers[i];
 
-		grower->anchored = fills_floor(division, grower->lease);
+		grower->anchored = false;
 		grower->fixed = grower->keeps || grower->lease->lend.unbound ||
 				grower->p->isolation == ISOLATION_SHARED;
 	}

@@ -12,7 +12,8 @@
 /* What all leases of a tenant hold of a GPU. */
 struct tenant_holding {
 	unsigned cus;
-	uint32_t engines;
+	uint32_t engines;    /* of realtime leases, which take whole ones */
+	unsigned within_cus; /* of other leases, which leave the rest of an engine to others */
 	struct budget budget;
 };
 
@@ -67,7 +68,10 @@ static void find_holdings(const struct arbiter *arbiter, unsigned gpu, struct te
 			continue;
 		claim = partition_claim(p);
 		ret[t].cus += cuset_count(&claim);
-		ret[t].engines |= cuset_engines(&claim);
+		if (lease->class == CLASS_REALTIME)
+			ret[t].engines |= cuset_engines(&claim);
+		else
+			ret[t].within_cus += cuset_count(&claim);
 		budget_add(&ret[t].budget, &p->charged);
 	}
 }
@@ -128,12 +132,26 @@ static bool keeps_engines(const struct tenant *tenant)
 	return tenant->class == CLASS_REALTIME || tenant->reserved_engines > 0;
 }
 
+/* How many engines of a floor the tenant has. A program that may shrink to a CU does not fill one. */
+static unsigned count_engines(const struct gpu *gpu, const struct tenant_holding *holding)
+{
+	unsigned least = gpu->cus;
+
+	for (unsigned e = 0; e < gpu->info.geometry.engines; e++) {
+		struct cuset engine = gpu->all;
+
+		cuset_keep_engines(&engine, UINT32_C(1) << e);
+		least = min_u(least, cuset_count(&engine));
+	}
+	return (unsigned)__builtin_popcount(holding->engines) +
+	       holding->within_cus / max_u(least, 1);
+}
+
 static void keep_engines(const struct gpu *gpu, const struct tenant *tenant,
 			 const struct tenant_holding *holding, struct cuset *free,
 			 struct cuset *kept)
 {
-	uint64_t engines = beyond(tenant->reserved_engines,
-				  (unsigned)__builtin_popcount(holding->engines));
+	uint64_t engines = beyond(tenant->reserved_engines, count_engines(gpu, holding));
 	uint64_t cus = beyond(limit_reserved(&tenant->reserved_cus, gpu->cus), holding->cus);
 
 	while (engines > 0 || cus > 0) {

@@ -346,17 +346,18 @@ TEST_WITH(no_lease_is_revoked_if_those_that_end_leave_enough_room, struct lendin
 /* The floor of its tenant keeps more than the lease that ends has. */
 TEST_WITH(no_request_waits_for_a_lease_that_ends_whose_room_a_floor_keeps, struct lending *l)
 {
-	struct lease *engine = grant(&l->s, VR, 15), *ends = grant(&l->s, LAB, 16);
-	struct lease *other = grant(&l->s, ANY, 21), *lease;
+	struct tenant *lab = tenant_of(&l->s, "lab");
+	struct lease *engine, *ends, *other, *lease;
 	struct request request = request_for(21);
 	struct caller caller = caller_of(VR);
-	struct settings *settings = l->s.arbiter->settings;
 
-	for (size_t i = 0; i < settings->n_tenants; i++)
-		if (strcmp(settings->tenants[i].name, ends->tenant) == 0)
-			settings->tenants[i].reserved_engines = 2;
+	lab->class = CLASS_REALTIME;
+	engine = grant(&l->s, VR, 15);
+	ends = grant(&l->s, LAB, 16);
+	other = grant(&l->s, ANY, 21);
+	lab->reserved_engines = 2;
 	request.class = CLASS_GUARANTEED;
-	CHECK(engine && other);
+	CHECK(engine && ends && other);
 	CHECK(preempt_plan(l->s.arbiter, &caller, &request, &lease, &l->s.result) >= 0);
 	CHECK(lease->state == STATE_WAITING);
 	lease_free(lease);

@@ -273,12 +273,13 @@ TEST(lease_ended_by_policy_has_a_reason)
 	}
 }
 
-/* The floor keeps two engines of an empty GPU, and nothing once its tenant holds a few CUs of both. */
+/* The floor keeps two engines of an empty GPU, and nothing once a realtime lease has a few CUs of both. */
 TEST(gpu_whose_floor_is_held_by_then_is_granted_to_a_waiting_lease)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(2);
 	struct lease *lease;
 
+	tenant_of(&s, "lab")->class = CLASS_REALTIME;
 	tenant_of(&s, "lab")->reserved_engines = 2;
 	tenant_of(&s, "lab")->reserved_gpu = strdup("0000:04:00.0");
 	CHECK(grant_on(&s, ANY, "0", 60));

@@ -343,7 +343,7 @@ TEST(unused_floor_is_granted_at_any_time)
 	}
 }
 
-/* Where the tenant holds a CU of its engine, its floor keeps no others: the request fits but for the
+/* Where a realtime lease of the tenant has a CU of its engine, its floor keeps no others: the request fits but for the
  * drain. Ended for "can never fit", it would not be granted when the drain ends. */
 TEST_WITH(request_that_fits_beside_a_held_floor_waits_for_the_end_of_a_drain, struct scene *s)
 {
@@ -353,7 +353,6 @@ TEST_WITH(request_that_fits_beside_a_held_floor_waits_for_the_end_of_a_drain, st
 	add_floor(s, 1);
 	request.wants[0].any_shape = request.wants[0].exact = true;
 	CHECK(!ask(s, ANY, request) && refused(s, RESULT_NEVER_FITS, REASON_FLOOR));
-	one.class = CLASS_BESTEFFORT;
 	CHECK(ask(s, AR, one) && arbiter_drain(s->arbiter, "0", true) == 0);
 	lease = ask(s, ANY, request);
 	CHECK(lease && lease->state == STATE_WAITING);
@@ -369,7 +368,6 @@ TEST_WITH(request_that_fits_beside_a_held_floor_waits_behind_a_barrier, struct s
 	add_floor(s, 1);
 	request.wants[0].shader_engines = 4;
 	CHECK(!ask(s, ANY, request) && refused(s, RESULT_NEVER_FITS, REASON_FLOOR));
-	one.class = CLASS_BESTEFFORT;
 	CHECK(ask(s, AR, one) && grant(s, LAB, 20));
 	wait_for(s, OTHER, "any", 45);
 	for (unsigned i = 0; i < LEASE_PASSES_MAX; i++) {
@@ -413,21 +411,30 @@ TEST(base_of_the_same_tenant_moves_on_gpus_without_its_floor)
 				"class=besteffort")) == 45);
 }
 
-/* Spread over two engines they would fill the floor, and others could have the engine that it keeps. */
-TEST(bases_of_a_floor_of_engines_stay_together)
+/* The programs of its tenant take few CUs of an engine: its realtime lease still has a whole one, whatever others take. */
+TEST(programs_of_its_tenant_leave_a_floor_of_engines)
 {
 	_cleanup_(lending_done) struct lending l = lending_of(1);
 
-	add_floor(&l.s, 2);
+	add_floor(&l.s, 1);
 	CHECK(grant(&l.s, LAB, 11));
 	for (unsigned i = 0; i < 3; i++) {
 		reserve_as(&l, AR,
 			   "cus=1 cus-min=1 cus-max=60 queues=2; adaptable=1 class=besteffort");
-		for (size_t k = 0; k < l.s.arbiter->n_leases; k++)
-			follow(&l, l.s.arbiter->leases[k]);
+		follow_each(&l);
 	}
-	CHECK(__builtin_popcount(cuset_engines(&l.s.arbiter->gpus[0].taken)) == 1);
-	CHECK(!grant(&l.s, ANY, 45) && grant(&l.s, ANY, 30) && grant_engines(&l.s, AR, 1));
+	for (unsigned cus = 45; cus > 0; cus--)
+		grant_as(&l.s, ANY, "cus=%u exact=1", cus);
+	CHECK(grant_engines(&l.s, AR, 1));
+}
+
+TEST(leases_of_its_tenant_fill_a_floor_with_as_many_cus_as_an_engine_has)
+{
+	_cleanup_(lending_done) struct lending l = lending_of(1);
+
+	add_floor(&l.s, 1);
+	CHECK(reserve_as(&l, AR, "cus=15 cus-min=15 cus-max=15; adaptable=1 class=besteffort"));
+	CHECK(grant(&l.s, ANY, 45));
 }
 
 static const struct scene *scarce; /* what a request is planned in without memory */
