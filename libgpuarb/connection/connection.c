@@ -116,6 +116,14 @@ static int wait_and_handle(struct connection *connection, uint64_t deadline)
 	return 0;
 }
 
+/* gpuarbd and the bus send their signals to all connections with a match rule, which names the sender. To one connection
+ * every user can send signals. */
+static bool is_forged(DBusMessage *m)
+{
+	return dbus_message_get_type(m) == DBUS_MESSAGE_TYPE_SIGNAL &&
+	       dbus_message_get_destination(m);
+}
+
 int connection_receive(struct connection *connection, uint64_t deadline, DBusMessage **ret)
 {
 	for (;;) {
@@ -123,9 +131,15 @@ int connection_receive(struct connection *connection, uint64_t deadline, DBusMes
 		DBusMessage *m = dbus_connection_pop_message(dbus);
 		int r;
 
-		if (m) {
+		if (m && !is_forged(m)) {
 			*ret = m;
 			return 0;
+		}
+		if (m) {
+			dbus_message_unref(m);
+			if (now_usec() >= deadline)
+				return -ETIMEDOUT;
+			continue;
 		}
 		if (dbus_connection_get_dispatch_status(dbus) == DBUS_DISPATCH_NEED_MEMORY)
 			return -ENOMEM;

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "check.h"
 #include "dbus/names.h"
@@ -284,6 +285,71 @@ TEST(a_watch_reports_changes_in_their_order)
 	gpuarb_close(watcher.gpuarb);
 	fake_arbiter_stop(&watcher.fake);
 	rig_done(&watcher.bus);
+}
+
+static void forge_to(sd_bus *bus, const char *name)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *removed = NULL, *gone = NULL;
+
+	CHECK(sd_bus_message_new_signal(bus, &removed, GPUARB_PATH, MANAGER, "InterfacesRemoved") >=
+	      0);
+	CHECK(sd_bus_message_append(removed, "oas", GPUARB_PATH_LEASE "/6", 0) >= 0);
+	CHECK(sd_bus_send_to(bus, removed, name, NULL) >= 0);
+	CHECK(sd_bus_message_new_signal(bus, &gone, "/org/freedesktop/DBus", "org.freedesktop.DBus",
+					"NameOwnerChanged") >= 0);
+	CHECK(sd_bus_message_append(gone, "sss", GPUARB_BUS_NAME, ":1.0", "") >= 0);
+	CHECK(sd_bus_send_to(bus, gone, name, NULL) >= 0);
+}
+
+/* Another client sends signals of gpuarbd and of the bus to every connection. Returns when the bus has sent them. */
+static void forge(void)
+{
+	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+	char **names = NULL;
+
+	CHECK(sd_bus_new(&bus) >= 0 && sd_bus_set_bus_client(bus, true) >= 0);
+	CHECK(sd_bus_set_address(bus, getenv("GPUARB_BUS_ADDRESS")) >= 0);
+	CHECK(sd_bus_start(bus) >= 0 && sd_bus_list_names(bus, &names, NULL) >= 0);
+	for (size_t i = 0; names[i]; i++) {
+		if (names[i][0] == ':')
+			forge_to(bus, names[i]);
+		free(names[i]);
+	}
+	free(names);
+	CHECK(sd_bus_call_method(bus, "org.freedesktop.DBus", "/org/freedesktop/DBus",
+				 "org.freedesktop.DBus", "GetId", NULL, NULL, NULL) >= 0);
+}
+
+static int answer_and_forge(sd_bus_message *call, void *userdata)
+{
+	int r = answer(call, userdata);
+
+	if (sd_bus_message_is_method_call(call, NULL, "GetManagedObjects") && !changed) {
+		changed = true;
+		forge();
+		CHECK(sd_bus_emit_signal(sd_bus_message_get_bus(call), GPUARB_PATH, MANAGER,
+					 "InterfacesAdded", "oa{sa{sv}}", GPUARB_PATH_LEASE "/5",
+					 0) >= 0);
+	}
+	return r;
+}
+
+static void note_until_added(const char *kind, const char *what, void *userdata)
+{
+	struct watcher *watcher = userdata;
+	size_t length = strlen(watcher->events);
+
+	snprintf(watcher->events + length, sizeof(watcher->events) - length, "%s(%s) ", kind, what);
+	if (strcmp(kind, "lease-added") == 0)
+		gpuarb_watch_stop(watcher->gpuarb);
+}
+
+LIB_TEST(a_watch_ignores_signals_of_other_clients, answer_and_forge, NULL)
+{
+	struct watcher watcher = { .gpuarb = gpuarb };
+
+	CHECK(gpuarb_watch(gpuarb, GPUARB_FOREVER, note_until_added, &watcher) == 0);
+	CHECK(strcmp(watcher.events, "watching() lease-added(5) ") == 0);
 }
 
 LIB_TEST(a_watch_ends_after_its_time, answer, NULL)
