@@ -139,6 +139,14 @@ static void take_line(const char *line, unsigned *seen, struct drm_client *clien
 	}
 }
 
+/* Begins a part of the text of another file with names that its user chooses, line ends included: that of a DMA buffer
+ * (dma_buf_show_fdinfo() in drivers/dma-buf/dma-buf.c), and of files of an io_uring, as Linux 6.12 and older show them
+ * (io_uring_show_fdinfo() in io_uring/fdinfo.c). */
+static bool is_of_other_file(const char *line)
+{
+	return value_of(line, "exp_name:") || value_of(line, "UserFiles:");
+}
+
 int drm_client_parse(const char *text, struct drm_client *ret)
 {
 	const unsigned needed = SEEN(KEY_DRIVER) | SEEN(KEY_DEVICE) | SEEN(KEY_ID);
@@ -147,6 +155,8 @@ int drm_client_parse(const char *text, struct drm_client *ret)
 	bool old = false;
 
 	while (*text) {
+		if (is_of_other_file(text))
+			return -ENODATA;
 		if (strncmp(text, "drm-", 4) == 0)
 			take_line(text, &seen, &client);
 		old |= value_of(text, "vram mem:") != NULL;

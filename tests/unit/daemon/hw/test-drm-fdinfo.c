@@ -100,6 +100,21 @@ TEST(descriptors_of_other_files_and_drivers_are_no_clients)
 		      "drm-pdev:\t0000:03:00.0:00:00:00:00:00:00:00:00\n") == -ENODATA);
 }
 
+TEST(names_in_the_text_of_other_files_make_no_client)
+{
+	static const char *const texts[] = {
+		"pos:\t0\nflags:\t02\nmnt_id:\t15\nino:\t2060\nsize:\t4096\ncount:\t1\n"
+		"exp_name:\tdrm\nname:\tx\nvram mem:\n",
+		"pos:\t0\nflags:\t02\nmnt_id:\t15\nino:\t1057\nSqMask:\t0x0\nSqHead:\t0\n"
+		"SQEs:\t0\nCQEs:\t0\nSqThread:\t-1\nSqThreadCpu:\t-1\nUserFiles:\t4\n"
+		"    0: x\ndrm-driver:\tamdgpu\n    1: x\ndrm-pdev:\t0000:03:00.0\n"
+		"    2: x\ndrm-client-id:\t7\n    3: x\ndrm-engine-gfx:\t9999 ns\nUserBufs:\t0\n",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		CHECK(refused(texts[i]) == -ENODATA);
+}
+
 TEST(random_text_never_makes_a_device_without_an_end)
 {
 	static const char *const words[] = { "drm-",
