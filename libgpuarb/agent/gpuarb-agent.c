@@ -35,6 +35,9 @@
 #define UNFOLLOWED_USEC UINT64_C(100000) /* between two searches for an unfollowed process */
 #define ACCEPT_USEC UINT64_C(100000)     /* until it is tried again to accept one */
 
+/* Of one socket in a turn: other users can connect to the abstract one all the time, and are refused. */
+#define ACCEPTS 64U
+
 struct server {
 	const char *environment; /* HSA_CU_MASK of the processes; NULL: none */
 	bool debug;
@@ -49,6 +52,7 @@ struct server {
 	struct members members;
 	pid_t unfollowed; /* the process that prevents an acknowledgement; 0: none */
 	bool crowded;     /* there was no fd for a process that connects */
+	bool pending;     /* more processes may have connected than a turn accepts */
 };
 
 __attribute__((format(printf, 2, 3))) static void say(const struct server *server,
@@ -264,16 +268,20 @@ static void add_member(struct server *server, int accepted)
 		say(server, "process %d has queues", (int)peer.pid);
 }
 
-/* Until none waits. The events of these sockets are edges: one that waits for an fd wakes nobody. */
+/* The events of these sockets are edges: one that waits for an fd, or for the next turn, wakes nobody. */
 static void accept_members(struct server *server)
 {
-	int fd;
-
-	server->crowded = false;
+	server->crowded = server->pending = false;
 	for (size_t i = 0; i < 2; i++) {
-		while ((fd = accept4(server->listening[i], NULL, NULL, SOCK_CLOEXEC)) >= 0)
-			add_member(server, fd);
-		server->crowded |= errno != EAGAIN;
+		int fd = 0;
+
+		for (unsigned n = 0; fd >= 0 && n < ACCEPTS; n++) {
+			fd = accept4(server->listening[i], NULL, NULL, SOCK_CLOEXEC);
+			if (fd >= 0)
+				add_member(server, fd);
+		}
+		server->pending |= fd >= 0;
+		server->crowded |= fd < 0 && errno != EAGAIN;
 	}
 }
 
@@ -311,7 +319,9 @@ static int turn(struct server *server)
 		if (r == -ENOENT)
 			return r;
 	}
-	if (server->unfollowed != 0)
+	if (server->pending)
+		deadline = 0;
+	else if (server->unfollowed != 0)
 		deadline = deadline_after(UNFOLLOWED_USEC);
 	else if (server->crowded)
 		deadline = deadline_after(ACCEPT_USEC);

@@ -86,7 +86,8 @@ static void watches_to_poll(const struct connection *connection, struct pollfd *
 	}
 }
 
-/* Waits until the socket is ready, then lets libdbus read or write. */
+/* Waits until the socket is ready, then lets libdbus read or write: also where the call is cancelled, as one may be that
+ * is repeated, and is to receive what has come. */
 static int wait_and_handle(struct connection *connection, uint64_t deadline)
 {
 	struct pollfd fds[WATCHES + 1];
@@ -98,9 +99,6 @@ static int wait_and_handle(struct connection *connection, uint64_t deadline)
 	r = poll_until(fds, WATCHES + 1, deadline);
 	if (r < 0)
 		return r;
-	if (fds[WATCHES].revents)
-		return -ECANCELED;
-
 	for (size_t i = 0; i < WATCHES; i++) {
 		unsigned flags = (fds[i].revents & POLLIN ? DBUS_WATCH_READABLE : 0) |
 				 (fds[i].revents & POLLOUT ? DBUS_WATCH_WRITABLE : 0) |
@@ -113,7 +111,7 @@ static int wait_and_handle(struct connection *connection, uint64_t deadline)
 		    !dbus_watch_handle(connection->watches[i], flags))
 			return -ENOMEM;
 	}
-	return 0;
+	return fds[WATCHES].revents ? -ECANCELED : 0;
 }
 
 /* gpuarbd and the bus send their signals to all connections with a match rule, which names the sender. To one connection

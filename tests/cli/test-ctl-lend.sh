@@ -157,6 +157,36 @@ left_is_deleted() { ends 0 run --adaptable --cus=3 -- true && test ! -e "$left";
 await_so 'the file of the killed agent is deleted' left_is_deleted
 check 'the file of the other agent stays' test -S "$held"
 let_go TERM "$holder"
+# Other users can connect to the abstract socket of an agent all the time: it refuses them, and follows its lease.
+if [ -u "$dir/setuid" ]; then # as root
+	# shellcheck disable=SC2016
+	hold run --quiet --adaptable --cus=60 --name=flooded -- sh -c 'echo "$GPUARB_AGENT"; exec sleep 1000'
+	python3 - "$held" "$(id -u nobody)" >"$dir/flood" <<-'FLOOD' &
+		import os, socket, sys
+		os.setuid(int(sys.argv[2]))
+		parent, n = os.getpid(), 0
+		for _ in range(8):
+		    if os.fork() == 0:
+		        while os.getppid() == parent:
+		            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+		                if s.connect_ex('\0' + sys.argv[1]):
+		                    break # the agent has ended
+		            n += 1
+		            if n == 100:
+		                print('connected', flush=True)
+		        os._exit(0)
+		os.waitpid(-1, 0)
+	FLOOD
+	flood=$!
+	await_so 'another user connects all the time' grep -qs connected "$dir/flood"
+	list_becomes 'any(.name == "flooded")'
+	flooded=$(jq '.[] | select(.name == "flooded").id' "$dir/out")
+	ends 0 resize "$flooded" --cus=30
+	list_becomes '.[] | select(.name == "flooded") | .partitions[0].cus == 30 and .reason == ""'
+	kill "$flood"
+	wait "$flood" 2>/dev/null
+	let_go TERM "$holder"
+fi
 ends 0 run --export-dir
 check 'that is the directory of the libraries' test "$(cat "$dir/out")" = "$GPUARB_AGENT_DIR"
 export XDG_RUNTIME_DIR=/no/such/dir
