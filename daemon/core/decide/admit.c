@@ -265,6 +265,50 @@ static int closes(const struct place_request *request, const struct placement *p
 	return __builtin_popcount(cuset_engines(&placement->cus) & ~request->closed);
 }
 
+/* What a fixed lease has before a resize. Until its holder acknowledges, its queues may have that and what it gets. */
+static const struct partition *had_fixed(const struct candidate *a)
+{
+	return a->admit_context->adaptable ? NULL : a->had;
+}
+
+/* What max-fixed-cus leaves beside that. */
+static unsigned fixed_cus_left(const struct candidate *a)
+{
+	const struct admit_context *context = a->admit_context;
+	const struct partition *had = had_fixed(a);
+
+	if (!had || context->self->class != CLASS_BESTEFFORT)
+		return UINT32_MAX;
+	return limit_by(a, &context->tenant->max_fixed_cus,
+			a->held.fixed_cus + cuset_count(&had->occupied), UINT32_MAX);
+}
+
+/* What a user holds, and what it is to get, are together no more than max-cus: so the request takes as many CUs as
+ * it can that other leases of the user return first, or that a fixed lease has. false: it cannot take so many. */
+static bool place_beside_own(const struct candidate *a, const struct place_request *request,
+			     struct placement *placement, struct place_miss *miss)
+{
+	struct place_request fewer = *request;
+	struct cuset own, held = a->held.cus, beyond;
+	bool counts = a->own || had_fixed(a);
+
+	own_cus(a, &own);
+	cuset_add(&held, &own);
+	fewer.keep = a->own ? &own : request->keep;
+	while (place(&a->gpu->info.geometry, &fewer, placement, miss) >= 0) {
+		beyond = placement->cus;
+		cuset_remove(&beyond, &own);
+		if (!counts ||
+		    cuset_count(&beyond) <= min_u(max_cus_left(a, &held), fixed_cus_left(a)))
+			return true;
+		fewer.limit = placement->count - 1;
+	}
+	fewer = *request; /* place() may prefer a larger rectangle to one of returned CUs alone */
+	cuset_keep(&fewer.avail, &own);
+	cuset_keep(&fewer.preferred, &own);
+	return counts && place(&a->gpu->info.geometry, &fewer, placement, miss) >= 0;
+}
+
 /* Finds a placement within these CUs. false: none has as many CUs as the present one. */
 static bool place_within(const struct candidate *a, const struct place_request *request,
 			 const struct cuset *cus, const struct placement *present,
@@ -274,8 +318,7 @@ static bool place_within(const struct candidate *a, const struct place_request *
 	struct place_miss miss;
 
 	cuset_keep(&within.avail, cus);
-	return place(&a->gpu->info.geometry, &within, ret, &miss) >= 0 &&
-	       ret->count >= present->count;
+	return place_beside_own(a, &within, ret, &miss) && ret->count >= present->count;
 }
 
 /* A resize stays on what the lease has, or else on what it claims already, if as many CUs fit there. */
@@ -483,39 +526,25 @@ static bool refuse_outside(struct candidate *a)
 	return true;
 }
 
-/* What max-cus leaves, and what leases of the user return, do not hold the request. */
+/* Quotas, beside what leases of the user return and what the lease has before a resize, do not hold the request. */
 static enum outcome refuse_own(struct candidate *a, unsigned fit)
 {
-	refusal_set_fits(a->refusal, RESOURCE_CUS, fit, 0);
-	return refuse_quota(a, "max-cus", limit_of(&a->admit_context->tenant->max_cus, a->gpu->cus),
-			    cuset_count(&a->held.cus), of_cus(a, REASON_QUOTA, a->aim, fit));
-}
-
-/* What a user holds, and what it is to get, are together no more than max-cus: so the request takes as many CUs as
- * it can that other leases of the user return first. false: it cannot take so many. */
-static bool place_beside_own(const struct candidate *a, const struct place_request *request,
-			     struct placement *placement, struct place_miss *miss)
-{
-	struct place_request fewer = *request;
-	struct cuset own, held = a->held.cus, beyond;
+	const struct tenant *tenant = a->admit_context->tenant;
+	struct cuset own, held = a->held.cus;
+	bool fixed;
 
 	own_cus(a, &own);
 	cuset_add(&held, &own);
-	fewer.keep = a->own ? &own : request->keep;
-	while (place(&a->gpu->info.geometry, &fewer, placement, miss) >= 0) {
-		beyond = placement->cus;
-		cuset_remove(&beyond, &own);
-		if (!a->own || cuset_count(&beyond) <= max_cus_left(a, &held))
-			return true;
-		fewer.limit = placement->count - 1;
-	}
-	fewer = *request; /* place() may prefer a larger rectangle to one of returned CUs alone */
-	cuset_keep(&fewer.avail, &own);
-	cuset_keep(&fewer.preferred, &own);
-	return a->own && place(&a->gpu->info.geometry, &fewer, placement, miss) >= 0;
+	fixed = fixed_cus_left(a) < max_cus_left(a, &held);
+	refusal_set_fits(a->refusal, RESOURCE_CUS, fit, 0);
+	return refuse_quota(
+		a, fixed ? "max-fixed-cus" : "max-cus",
+		limit_of(fixed ? &tenant->max_fixed_cus : &tenant->max_cus, a->gpu->cus),
+		fixed ? a->held.fixed_cus : cuset_count(&a->held.cus),
+		of_cus(a, REASON_QUOTA, a->aim, fit));
 }
 
-/* The same; CUs of leases that do not return them in time only if no others will do. */
+/* CUs of leases that do not return them in time are taken only if no others will do. */
 static bool place_in_time(const struct candidate *a, const struct place_request *request,
 			  struct placement *placement, struct place_miss *miss)
 {
@@ -541,17 +570,26 @@ static unsigned most_beside_own(const struct candidate *a, const struct place_re
 	return place_beside_own(a, &fewer, &placement, &miss) ? placement.count : 0;
 }
 
-/* The same within the engines that max-shader-engines leaves. */
+/* Engines of the other leases of the user, and those that a fixed lease may leave. */
+static uint32_t held_engines(const struct candidate *a)
+{
+	const struct partition *had = had_fixed(a);
+
+	return a->held.engines | (had ? cuset_engines(&had->occupied) : 0);
+}
+
+/* The same within the engines that max-shader-engines leaves; of a resize, in those that count already, too. */
 static enum outcome place_within_engines(struct candidate *a, const struct place_request *request,
 					 struct placement *placement)
 {
 	const struct tenant *tenant = a->admit_context->tenant;
-	unsigned has = (unsigned)__builtin_popcount(a->held.engines);
+	uint32_t engines = held_engines(a);
+	unsigned has = (unsigned)__builtin_popcount(engines);
 	uint64_t most = limit_of(&tenant->max_engines, a->gpu->info.geometry.engines);
 	struct place_request within = *request;
 	struct place_miss miss = { 0 };
 
-	quota_keep_engines(tenant, a->gpu, a->held.engines, &within.avail);
+	quota_keep_engines(tenant, a->gpu, engines, &within.avail);
 	cuset_keep(&within.preferred, &within.avail);
 	if (place_beside_own(a, &within, placement, &miss))
 		return OUTCOME_FITS;
@@ -563,7 +601,7 @@ static enum outcome place_within_engines(struct candidate *a, const struct place
 static bool has_too_many_engines(const struct candidate *a, const struct placement *placement)
 {
 	const struct limit *limit = &a->admit_context->tenant->max_engines;
-	uint32_t engines = cuset_engines(&placement->cus) | a->held.engines;
+	uint32_t engines = cuset_engines(&placement->cus) | held_engines(a);
 
 	return limit->kind != LIMIT_NONE && (unsigned)__builtin_popcount(engines) >
 						    limit_of(limit, a->gpu->info.geometry.engines);
@@ -582,7 +620,7 @@ static enum outcome admit_cus(struct candidate *a, struct partition *partition)
 			return OUTCOME_NEVER;
 		if (refuse_outside(a))
 			return OUTCOME_NOT_NOW;
-		if (a->own)
+		if (a->own || (had_fixed(a) && place_fits(&a->gpu->info.geometry, &request)))
 			return refuse_own(a, most_beside_own(a, &request));
 		if (a->confined)
 			a->refusal->behind = a->gpu->barrier.rank.id;

@@ -190,9 +190,9 @@ TEST_WITH(what_a_lease_releases_does_not_count_in_a_review, struct scene *s)
 {
 	struct lease *a = grant_as(s, ANY, "shader-engines=1 queues=4");
 
-	tenant_of(s, "*")->max_cus = (struct limit){ LIMIT_COUNT, 20 };
 	CHECK(resize_as(s, a, "cus=16 shader-engines=4 queues=2") == 0);
 	CHECK(cuset_count(&a->partitions[0].occupied) > 20);
+	tenant_of(s, "*")->max_cus = (struct limit){ LIMIT_COUNT, 20 };
 	review(s);
 	CHECK(stays(a));
 	tenant_of(s, "*")->max_cus.value = 16;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include <errno.h>
+#include <string.h>
 
 #include "check.h"
 #include "ledger-check.h"
@@ -57,11 +58,11 @@ TEST_WITH(a_resize_above_the_quota_counts_what_the_lease_has, struct scene *s)
 {
 	struct lease *lease;
 
-	s->arbiter->settings->tenants[0].max_cus = (struct limit){ LIMIT_COUNT, 30 };
-	CHECK(grant(s, VR, 5) && (lease = grant(s, VR, 15)));
-	CHECK(!resize(s, VR, lease->id, 26) && refused(s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
-	CHECK(s->result.refusals[0].held == 20 && s->result.refusals[0].free == 25);
-	CHECK(resize(s, VR, lease->id, 25));
+	tenant_of(s, "*")->max_cus = (struct limit){ LIMIT_COUNT, 30 };
+	CHECK(grant(s, ANY, 6) && (lease = grant(s, ANY, 16)));
+	CHECK(!resize(s, ANY, lease->id, 25) && refused(s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
+	CHECK(s->result.refusals[0].held == 22 && s->result.refusals[0].free == 24);
+	CHECK(resize(s, ANY, lease->id, 24));
 }
 
 TEST_WITH(a_resize_keeps_the_processes_that_root_bound, struct scene *s)
@@ -143,6 +144,55 @@ TEST_WITH(released_cus_count_for_the_quota_until_acknowledged, struct scene *s)
 	CHECK(arbiter_acknowledge(s->arbiter, lease->id, 2) == 0);
 	CHECK(lease->touched & TOUCH_CHANGED); /* saved: the holder acknowledges only once */
 	CHECK(grant(s, LAB, 20));
+}
+
+/* Each resize asks for the same CUs in other engines, and no holder acknowledges. */
+static void spread(struct scene *s, const struct lease *lease)
+{
+	for (unsigned engines = 1; engines <= 4; engines++)
+		(void)resize_as(s, lease, "cus=15 shader-engines=%u", engines);
+	for (unsigned engines = 4; engines > 0; engines--)
+		(void)resize_as(s, lease, "cus=15 shader-engines=%u", engines);
+}
+
+TEST(resizes_without_acknowledgement_pass_no_quota)
+{
+	static const char *const keys[] = { "max-cus", "max-fixed-cus" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		_cleanup_(scene_done) struct scene s = scene_of(1);
+		struct tenant *tenant = tenant_of(&s, "*");
+		struct lease *lease;
+
+		*(i == 0 ? &tenant->max_cus : &tenant->max_fixed_cus) = (struct limit){ LIMIT_COUNT,
+											20 };
+		lease = grant_as(&s, ANY, "cus=15 shader-engines=1");
+		spread(&s, lease);
+		CHECK(cuset_count(&lease->partitions[0].occupied) <= 20);
+		CHECK(resize_as(&s, lease, "cus=15 shader-engines=3") < 0);
+		CHECK(refused(&s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
+		CHECK(strcmp(s.result.refusals[0].key, keys[i]) == 0);
+		CHECK(resize_as(&s, lease, "cus=4 shader-engines=1") == 0);
+		CHECK(arbiter_acknowledge(s.arbiter, lease->id, lease->generation) == 0);
+		CHECK(resize_as(&s, lease, "cus=15 shader-engines=2") == 0);
+	}
+}
+
+TEST_WITH(resize_to_another_engine_counts_the_one_that_it_leaves, struct scene *s)
+{
+	struct lease *lease;
+	uint32_t engine;
+
+	tenant_of(s, "*")->max_engines = (struct limit){ LIMIT_COUNT, 1 };
+	lease = grant_as(s, ANY, "cus=8 shader-engines=1");
+	engine = cuset_engines(&lease->partitions[0].cus);
+	CHECK(grant_as(s, LAB, "cus=7 shader-engines=1"));
+	CHECK(resize_as(s, lease, "cus=15 shader-engines=1") < 0);
+	CHECK(refused(s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
+	CHECK(strcmp(s->result.refusals[0].key, "max-shader-engines") == 0);
+	CHECK(cuset_engines(&lease->partitions[0].occupied) == engine);
+	tenant_of(s, "*")->max_engines.value = 2;
+	CHECK(resize_as(s, lease, "cus=15 shader-engines=1") == 0);
 }
 
 TEST_WITH(refusal_blames_unmanaged_processes_only_if_it_would_fit_without_them, struct scene *s)
