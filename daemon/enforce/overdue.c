@@ -21,6 +21,18 @@
 
 #define ANSWER_USEC UINT64_C(15000000) /* gpuarb-enforce gives the service manager 10 s */
 
+/* again: gpuarb-enforce has not judged. */
+static void kill_failed(struct daemon *daemon, uint64_t id, bool again, const char *why, int r)
+{
+	const struct lease *lease = ledger_find(daemon->arbiter, id);
+
+	if (!lease || !lease->enforce.repeats)
+		log_warning("lease %" PRIu64 ": cannot kill a process: %s (%s)%s", id, why,
+			    strerror(-r), again ? "; it is tried again until it can" : "");
+	if (again)
+		arbiter_kill_again(daemon->arbiter, id, daemon_now_usec());
+}
+
 static void on_done(void *userdata, const struct asker_request *asked, int r, const void *packet,
 		    const char *sentence)
 {
@@ -39,8 +51,7 @@ static void on_done(void *userdata, const struct asker_request *asked, int r, co
 		unmanaged_answer(userdata, (pid_t)asked->tag, request->verb == ENFORCE_END, r,
 				 sentence);
 	else if (r < 0 && r != -ESRCH)
-		log_warning("lease %" PRIu64 ": gpuarb-enforce: %s (%s)", asked->tag, sentence,
-			    strerror(-r));
+		kill_failed(userdata, asked->tag, !answer, sentence, r);
 }
 
 static void on_lost(void *userdata)
@@ -98,16 +109,17 @@ static bool kill_process(struct daemon *daemon, const struct lease *lease, int p
 			 uint64_t start_time, bool delegated)
 {
 	char why[256], told[ENFORCE_UNIT_MAX], reason[REQUEST_TEXT];
+	int r;
 
 	if (pidfd < 0)
 		return false;
 	snprintf(told, sizeof(told), "killed, because lease %" PRIu64 " %s", lease->id,
 		 arbiter_reason(daemon->arbiter, lease, reason));
-	if (enforce_ask(daemon->enforce, ENFORCE_KILL, pidfd, start_time, user_of(lease, delegated),
-			told, lease->id, why, sizeof(why)) >= 0)
-		return true;
-	log_warning("lease %" PRIu64 ": cannot kill a process: %s", lease->id, why);
-	return false;
+	r = enforce_ask(daemon->enforce, ENFORCE_KILL, pidfd, start_time, user_of(lease, delegated),
+			told, lease->id, why, sizeof(why));
+	if (r < 0)
+		kill_failed(daemon, lease->id, true, why, r);
+	return r >= 0;
 }
 
 static bool kill_observed(struct daemon *daemon, const struct lease *lease,
@@ -191,6 +203,17 @@ void overdue_resume(struct daemon *daemon)
 
 /* ---- steps that are due ------------------------------------------------------------------------- */
 
+static void apply_kill(struct daemon *daemon, const struct lease *lease)
+{
+	bool repeats = lease->enforce.repeats;
+	unsigned asked = kill_all(daemon, lease);
+
+	if (!repeats)
+		journal_events_lease(daemon, EVENT_OVERDUE, lease,
+				     ": gpuarb-enforce is asked to kill %u of its processes",
+				     asked);
+}
+
 static void apply(struct daemon *daemon, struct lease *lease, enum enforce_step enforce_step)
 {
 	if (enforce_step == ENFORCE_STEP_REPORT)
@@ -201,9 +224,7 @@ static void apply(struct daemon *daemon, struct lease *lease, enum enforce_step 
 	else if (enforce_step == ENFORCE_STEP_FREEZE)
 		freeze(daemon, lease);
 	else
-		journal_events_lease(daemon, EVENT_OVERDUE, lease,
-				     ": gpuarb-enforce is asked to kill %u of its processes",
-				     kill_all(daemon, lease));
+		apply_kill(daemon, lease);
 }
 
 void overdue_enforce(struct daemon *daemon)

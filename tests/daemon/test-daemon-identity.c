@@ -185,6 +185,29 @@ static void revoke_above(bool restart)
 TEST_CASE(child_of_another_user_is_not_killed_for_the_lease_of_its_parent, revoke_above(false));
 TEST_CASE(child_of_another_user_is_not_killed_after_a_restart_either, revoke_above(true));
 
+/* ---- a helper that is away ----------------------------------------------------------------------- */
+
+TEST(process_is_killed_when_gpuarb_enforce_is_back)
+{
+	static struct stage s;
+	char away[sizeof(s.helper.path) + 8];
+
+	arrive(&s, "[tenant *]\nenforce = kill\n");
+	bind_it(&s, s.bus, idler(STRANGER, NULL));
+	machine_use(&s.machine, s.pid, 0, 3);
+	AWAIT(s.machine.bus, lease_says(s.machine.bus, s.lease.path, "Reason", "3 queues"));
+	snprintf(away, sizeof(away), "%s.away", s.helper.path);
+	CHECK(rename(s.helper.path, away) == 0);
+	CHECK(is_fine(take_away(s.machine.bus, &s.lease, 1000, "")));
+	AWAIT_STATE(log_says(&s.machine.rig, "cannot kill a process"));
+	rig_crash(&s.machine.rig);
+	CHECK(rename(away, s.helper.path) == 0);
+	CHECK(victim_was_killed(s.pid));
+	CHECK(fake_sysfs_process_gone(s.machine.sys, s.pid) == 0);
+	AWAIT(s.machine.bus, !lease_exists(s.machine.bus, s.lease.path));
+	depart(&s);
+}
+
 /* ---- containers ----------------------------------------------------------------------------------- */
 
 /* root binds a process of another user to a lease of STRANGER: it counts, and so does its child of the

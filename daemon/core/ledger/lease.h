@@ -246,6 +246,7 @@ struct lease {
 	struct {
 		enum enforce_step step; /* the last one that was taken */
 		uint64_t due_usec;      /* of the next one; UINT64_MAX: none */
+		bool repeats;           /* it is a kill that failed, which was logged; not saved */
 		bool frozen;            /* its unit is */
 		bool kill;              /* policy kills for drift: the last step is kill */
 		bool terminate;         /* an administrator does, so no process is spared */

@@ -123,6 +123,21 @@ enum enforce_step arbiter_next_enforce_step(struct arbiter *arbiter, uint64_t no
 	return ENFORCE_STEP_NONE;
 }
 
+/* gpuarb-enforce is restarted, or answers others, for so long. */
+#define KILL_AGAIN_USEC UINT64_C(1000000)
+
+void arbiter_kill_again(struct arbiter *arbiter, uint64_t id, uint64_t now_usec)
+{
+	struct lease *lease = ledger_find(arbiter, id);
+
+	if (!lease || lease->enforce.step != ENFORCE_STEP_KILL)
+		return;
+	lease->enforce.step--;
+	lease->enforce.repeats = true;
+	lease->enforce.due_usec = now_usec + KILL_AGAIN_USEC;
+	ledger_touch(arbiter, lease, TOUCH_SAVE);
+}
+
 /* An agent connects again, or repeats what was refused, within a second. */
 #define REPEAT_USEC UINT64_C(1000000)
 

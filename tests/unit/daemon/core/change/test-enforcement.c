@@ -182,6 +182,27 @@ TEST(terminated_lease_is_to_be_killed_whatever_its_tenant_says)
 	      which == lab);
 }
 
+TEST(kill_that_was_not_carried_out_is_due_again_after_a_second)
+{
+	_cleanup_(lending_done) struct lending l = lending_of(1);
+	struct lease *lab = grant(&l.s, LAB, 30), *which;
+
+	CHECK(revoke(&l, lab->id, 0) == 0);
+	arbiter_kill_overdue(l.s.arbiter, lab->id);
+	arbiter_kill_again(l.s.arbiter, lab->id, l.now); /* it was not due yet */
+	CHECK(lab->enforce.step == ENFORCE_STEP_NONE);
+	while (arbiter_next_enforce_step(l.s.arbiter, l.now, &which) != ENFORCE_STEP_KILL)
+		l.now += SECOND_USEC;
+	CHECK(arbiter_next_enforce_step(l.s.arbiter, UINT64_MAX - 1, &which) == ENFORCE_STEP_NONE);
+	arbiter_kill_again(l.s.arbiter, lab->id + 1, l.now); /* it is gone */
+	arbiter_kill_again(l.s.arbiter, lab->id, l.now);
+	CHECK(lab->touched & TOUCH_SAVE);
+	CHECK(arbiter_next_enforce_step(l.s.arbiter, l.now, &which) == ENFORCE_STEP_NONE);
+	CHECK(arbiter_next_enforce_step(l.s.arbiter, l.now + SECOND_USEC, &which) ==
+		      ENFORCE_STEP_KILL &&
+	      which == lab);
+}
+
 TEST(a_second_revocation_only_brings_the_deadline_forward)
 {
 	_cleanup_(lending_done) struct lending l = lending_of(1);
