@@ -53,7 +53,7 @@ struct choice {
 	struct lease user;        /* whose quota counts for the request */
 	struct holding *holdings; /* sorted; that of the user is one of them */
 	size_t n_holdings;
-	uint64_t richest; /* level of the one with most, but for the user of the request */
+	uint64_t richest; /* the highest level of a user, except that of the request */
 	uint64_t gpus;    /* that fit, as bits */
 	unsigned cus;     /* of the largest of them */
 	struct prospect prospects[REQUEST_WANTS];
