@@ -139,6 +139,12 @@ static bool has_enough(unsigned cus, unsigned asked)
 	return cus + asked / 8 >= asked;
 }
 
+/* Does the want ask for a part of a GPU? That is more CUs on a larger one. */
+static bool asks_for_share(const struct want *want)
+{
+	return want->cus_percent > 0 || want->cus_max_percent > 0;
+}
+
 /* For how much the CUs count that the want has on a GPU. A share is one of the largest GPU. Less than that counts as
  * the part of that GPU which it is: 15 instead of 18 CUs of 72 are as 60 instead of 72. */
 static unsigned counts_for(const struct choice *choice, const struct want *want, unsigned cus,
@@ -150,7 +156,7 @@ static unsigned counts_for(const struct choice *choice, const struct want *want,
 	want_resolve_percent(want, choice->cus, &largest);
 	asked = max_u(largest.cus, largest.cus_max);
 	*ret_enough = has_enough(cus, asked);
-	return want_has_percent(want) && !*ret_enough ? cus * choice->cus / asked : cus;
+	return asks_for_share(want) && !*ret_enough ? cus * choice->cus / asked : cus;
 }
 
 static uint64_t level_of(const struct grower *grower)
@@ -237,10 +243,9 @@ int choice_add(struct choice *choice, const struct want *want, const struct part
 	*self = grower_of(choice, p);
 	if (share_divide(there, choice->growers, n + adaptable, cuset_count(&pool)) < 0)
 		return -ENOMEM;
-	if (adaptable) {
+	if (adaptable)
 		ret->cus = self->share;
-	}
-	if (adaptable || want_has_percent(want)) {
+	if (adaptable || asks_for_share(want)) {
 		ret->worth = 1;
 		counts = counts_for(choice, want, ret->cus, &enough);
 	}
@@ -323,7 +328,7 @@ static uint64_t value_of(const struct choice *choice, size_t g, enum value value
 
 	if (choice->context->arbiter->settings->gpu_order == GPU_ORDER_BALANCE)
 		return value == VALUE_USERS ? prospect->users : prospect->level;
-	return choice->context->adaptable ? prospect->cus : 0;
+	return prospect->cus;
 }
 
 /* Of these GPUs those with about the highest value: a difference of less than an eighth is none. */

@@ -938,6 +938,34 @@ TEST(a_share_is_taken_of_an_idle_gpu_that_is_little_smaller)
 		}
 }
 
+/* However GPUs are ordered. */
+TEST(a_fixed_share_is_not_taken_of_a_gpu_that_has_little_of_it)
+{
+	static const enum gpu_order orders[] = { GPU_ORDER_BALANCE, GPU_ORDER_PACK,
+						 GPU_ORDER_SPREAD };
+	static const char *const wants[] = {
+		"cus-percent=50 cus-min=1",
+		"cus=30 cus-min-percent=1",
+		"shader-engines=2 cus-min-percent=1",
+	};
+	const struct gpu_info gpus[] = { igpu("0000:03:00.0"), card("0000:10:00.0", 4, 60) };
+
+	for (size_t o = 0; o < ARRAY_SIZE(orders); o++)
+		for (size_t i = 0; i < ARRAY_SIZE(wants); i++) {
+			_cleanup_(lending_done) struct lending l = equal_machine(2);
+			_cleanup_(lending_done) struct lending m = machine(gpus, 2);
+			const struct lease *lease;
+
+			l.s.arbiter->settings->gpu_order = orders[o];
+			m.s.arbiter->settings->gpu_order = orders[o];
+			CHECK(reserve_as(&l, LAB, "gpu=0 cus=52 exact=1"));
+			lease = reserve_as(&l, ANY, "%s", wants[i]);
+			CHECK(lease && lease->partitions[0].count == 30);
+			lease = reserve_as(&m, ANY, "%s", wants[i]);
+			CHECK(lease && lease->partitions[0].count == 30);
+		}
+}
+
 TEST(shares_that_contradict_are_refused)
 {
 	static const char *const rows[][2] = {
