@@ -132,7 +132,8 @@ static bool keeps_engines(const struct tenant *tenant)
 	return tenant->class == CLASS_REALTIME || tenant->reserved_engines > 0;
 }
 
-/* How many engines of a floor the tenant has. A program that may shrink to a CU does not fill one. */
+/* How many engines of a floor the tenant has. A program that may shrink to a CU does not fill one. Engines without a CU
+ * do not count. */
 static unsigned count_engines(const struct gpu *gpu, const struct tenant_holding *holding)
 {
 	unsigned least = gpu->cus;
@@ -141,10 +142,10 @@ static unsigned count_engines(const struct gpu *gpu, const struct tenant_holding
 		struct cuset engine = gpu->all;
 
 		cuset_keep_engines(&engine, UINT32_C(1) << e);
-		least = min_u(least, cuset_count(&engine));
+		if (!cuset_empty(&engine))
+			least = min_u(least, cuset_count(&engine));
 	}
-	return (unsigned)__builtin_popcount(holding->engines) +
-	       holding->within_cus / max_u(least, 1);
+	return (unsigned)__builtin_popcount(holding->engines) + holding->within_cus / least;
 }
 
 static void keep_engines(const struct gpu *gpu, const struct tenant *tenant,

@@ -437,6 +437,23 @@ TEST(leases_of_its_tenant_fill_a_floor_with_as_many_cus_as_an_engine_has)
 	CHECK(grant(&l.s, ANY, 45));
 }
 
+/* So a program of a CU does not fill one. */
+TEST(engine_without_a_cu_does_not_make_others_smaller)
+{
+	struct gpu_info info = radeon_vii("0000:03:00.0");
+	_cleanup_(lending_done) struct lending l = { .now = 100 * SECOND_USEC };
+
+	info.geometry.active[0][3][0] = 0;
+	l.s.arbiter = arbiter_of(&info, 1);
+	add_tenant(l.s.arbiter, "lab", LAB, CLASS_GUARANTEED);
+	add_floor(&l.s, 1);
+	CHECK(reserve_as(&l, AR,
+			 "cus=1 cus-min=1 cus-max=60 queues=2; adaptable=1 class=besteffort"));
+	for (unsigned cus = 45; cus > 0; cus--)
+		grant_as(&l.s, ANY, "cus=%u exact=1", cus);
+	CHECK(grant_engines(&l.s, AR, 1));
+}
+
 static const struct scene *scarce; /* what a request is planned in without memory */
 
 static int plan_without_memory(long allocations)
