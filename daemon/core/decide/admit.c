@@ -283,6 +283,27 @@ static unsigned fixed_cus_left(const struct candidate *a)
 			a->held.fixed_cus + cuset_count(&had->occupied), UINT32_MAX);
 }
 
+/* Keeps of what is available the CUs of the user, and so many others. */
+static void keep_own(const struct candidate *a, const struct cuset *own, unsigned left,
+		     struct place_request *request)
+{
+	struct place_request others = *request;
+	struct placement placement;
+	struct place_miss miss;
+
+	others.aim = others.ceiling = others.limit = left;
+	others.floor = 1;
+	others.engines = 0;
+	others.exact = false;
+	others.any_shape = true;
+	cuset_remove(&others.avail, own);
+	cuset_remove(&others.preferred, own);
+	cuset_keep(&request->avail, own);
+	if (place(&a->gpu->info.geometry, &others, &placement, &miss) >= 0)
+		cuset_add(&request->avail, &placement.cus);
+	cuset_keep(&request->preferred, &request->avail);
+}
+
 /* What a user holds, and what it is to get, are together no more than max-cus: so the request takes as many CUs as
  * it can that other leases of the user return first, or that a fixed lease has. false: it cannot take so many. */
 static bool place_beside_own(const struct candidate *a, const struct place_request *request,
@@ -291,21 +312,24 @@ static bool place_beside_own(const struct candidate *a, const struct place_reque
 	struct place_request fewer = *request;
 	struct cuset own, held = a->held.cus, beyond;
 	bool counts = a->own || had_fixed(a);
+	unsigned left;
 
 	own_cus(a, &own);
 	cuset_add(&held, &own);
+	left = min_u(min_u(max_cus_left(a, &held), fixed_cus_left(a)), a->gpu->cus);
 	fewer.keep = a->own ? &own : request->keep;
 	while (place(&a->gpu->info.geometry, &fewer, placement, miss) >= 0) {
 		beyond = placement->cus;
 		cuset_remove(&beyond, &own);
-		if (!counts ||
-		    cuset_count(&beyond) <= min_u(max_cus_left(a, &held), fixed_cus_left(a)))
+		if (!counts || cuset_count(&beyond) <= left)
 			return true;
+		if (request->any_shape)
+			break; /* the most is found below */
 		fewer.limit = placement->count - 1;
 	}
-	fewer = *request; /* place() may prefer a larger rectangle to one of returned CUs alone */
-	cuset_keep(&fewer.avail, &own);
-	cuset_keep(&fewer.preferred, &own);
+	/* place() may prefer a larger rectangle to one of returned CUs alone. */
+	fewer = *request;
+	keep_own(a, &own, left, &fewer);
 	return counts && place(&a->gpu->info.geometry, &fewer, placement, miss) >= 0;
 }
 

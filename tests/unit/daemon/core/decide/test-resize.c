@@ -178,6 +178,35 @@ TEST(resizes_without_acknowledgement_pass_no_quota)
 	}
 }
 
+static struct request any_shape_request(unsigned cus)
+{
+	struct request request = request_for(cus);
+
+	request.wants[0].any_shape = true;
+	return request;
+}
+
+/* A lease of any shape in three engines, and then the fourth one is free: no CU has to be left. */
+TEST(lease_of_any_shape_grows_up_to_the_quota)
+{
+	for (unsigned has = 1; has < 45; has++)
+		for (unsigned asks = has; asks <= has + 15; asks++) {
+			_cleanup_(scene_done) struct scene s = scene_of(1);
+			struct request now = any_shape_request(has), then = any_shape_request(asks);
+			const struct caller any = caller_of(ANY);
+			struct lease *engine = grant_as(&s, LAB, "shader-engines=1"), *lease, *next;
+
+			tenant_of(&s, "*")->max_cus = (struct limit){ LIMIT_COUNT, asks };
+			CHECK(lease = reserve(s.arbiter, ANY, &now, &s.result));
+			release(s.arbiter, engine->id);
+			CHECK(arbiter_plan_resize(s.arbiter, &any, lease->id, &then, &next,
+						  &s.result) >= 0);
+			lease = arbiter_commit(s.arbiter, next);
+			CHECK(lease->partitions[0].count == asks);
+			CHECK(cuset_count(&lease->partitions[0].occupied) <= asks);
+		}
+}
+
 TEST_WITH(resize_to_another_engine_counts_the_one_that_it_leaves, struct scene *s)
 {
 	struct lease *lease;
