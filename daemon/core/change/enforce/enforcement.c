@@ -115,7 +115,8 @@ enum enforce_step arbiter_next_enforce_step(struct arbiter *arbiter, uint64_t no
 			ledger_examine_again(arbiter, lease_gpus(lease));
 		}
 		lease->enforce.due_usec = next_due(arbiter, lease, now_usec);
-		ledger_touch(arbiter, lease, TOUCH_SAVE);
+		if (!lease->enforce.repeats)
+			ledger_touch(arbiter, lease, TOUCH_SAVE);
 		apply(arbiter, lease);
 		*ret = lease;
 		return lease->enforce.step;
@@ -133,9 +134,11 @@ void arbiter_kill_again(struct arbiter *arbiter, uint64_t id, uint64_t now_usec)
 	if (!lease || lease->enforce.step != ENFORCE_STEP_KILL)
 		return;
 	lease->enforce.step--;
-	lease->enforce.repeats = true;
 	lease->enforce.due_usec = now_usec + KILL_AGAIN_USEC;
-	ledger_touch(arbiter, lease, TOUCH_SAVE);
+	/* Saved once, and not each second: the next gpuarbd asks again in any case. */
+	if (!lease->enforce.repeats)
+		ledger_touch(arbiter, lease, TOUCH_SAVE);
+	lease->enforce.repeats = true;
 }
 
 /* An agent connects again, or repeats what was refused, within a second. */

@@ -203,6 +203,31 @@ TEST(kill_that_was_not_carried_out_is_due_again_after_a_second)
 	      which == lab);
 }
 
+/* Where no gpuarb-enforce is ever there, it is asked each second. */
+TEST(kill_that_is_repeated_is_saved_once)
+{
+	_cleanup_(lending_done) struct lending l = lending_of(1);
+	struct lease *lab = grant(&l.s, LAB, 30), *which;
+	unsigned touched, saved = 0;
+
+	CHECK(revoke(&l, lab->id, 0) == 0);
+	arbiter_kill_overdue(l.s.arbiter, lab->id);
+	while (arbiter_next_enforce_step(l.s.arbiter, l.now, &which) != ENFORCE_STEP_KILL)
+		l.now += SECOND_USEC;
+	while (ledger_take_touched(l.s.arbiter, &touched))
+		;
+	for (unsigned i = 0; i < 10; i++) {
+		arbiter_kill_again(l.s.arbiter, lab->id, l.now);
+		l.now += SECOND_USEC;
+		while (ledger_take_touched(l.s.arbiter, &touched))
+			saved++;
+		CHECK(arbiter_next_enforce_step(l.s.arbiter, l.now, &which) == ENFORCE_STEP_KILL);
+		while (ledger_take_touched(l.s.arbiter, &touched))
+			saved++;
+	}
+	CHECK(saved == 1);
+}
+
 TEST(a_second_revocation_only_brings_the_deadline_forward)
 {
 	_cleanup_(lending_done) struct lending l = lending_of(1);
