@@ -283,25 +283,28 @@ static unsigned fixed_cus_left(const struct candidate *a)
 			a->held.fixed_cus + cuset_count(&had->occupied), UINT32_MAX);
 }
 
-/* Keeps of what is available the CUs of the user, and so many others. */
+/* Keeps of what is available the CUs of the user, and so many others, as evenly as they are there. */
 static void keep_own(const struct candidate *a, const struct cuset *own, unsigned left,
 		     struct place_request *request)
 {
+	const struct geometry *geometry = &a->gpu->info.geometry;
+	unsigned step = geometry_step(geometry), pairs = CUSET_PAIRS;
 	struct place_request others = *request;
-	struct placement placement;
-	struct place_miss miss;
+	struct cuset kept = { 0 };
 
-	others.aim = others.ceiling = others.limit = left;
-	others.floor = 1;
-	others.engines = 0;
-	others.exact = false;
-	others.any_shape = true;
 	cuset_remove(&others.avail, own);
-	cuset_remove(&others.preferred, own);
-	cuset_keep(&request->avail, own);
-	if (place(&a->gpu->info.geometry, &others, &placement, &miss) >= 0)
-		cuset_add(&request->avail, &placement.cus);
-	cuset_keep(&request->preferred, &request->avail);
+	for (unsigned i = 0, last = 0; left >= step && i - last <= pairs; i++) {
+		unsigned pair = i % pairs;
+
+		if (!(others.avail.pair[pair] & ~kept.pair[pair]))
+			continue;
+		place_pick(geometry, &others, pair, 1, &kept);
+		left -= step;
+		last = i;
+	}
+	cuset_add(&kept, own);
+	cuset_keep(&request->avail, &kept);
+	cuset_keep(&request->preferred, &kept);
 }
 
 /* What a user holds, and what it is to get, are together no more than max-cus: so the request takes as many CUs as
