@@ -117,10 +117,10 @@ enum lease_class bus_asked_class(const struct bus *bus, const struct caller *cal
 void bus_observed(struct bus *bus)
 {
 	struct client_call *last = TAILQ_LAST(&bus->client_calls, client_call_list), *call;
+	bool more = last != NULL;
 
 	bus->changed = true; /* calls may have waited for the end of a round */
-	for (bool more = last != NULL; more;) {
-		call = TAILQ_FIRST(&bus->client_calls);
+	while (more && (call = TAILQ_FIRST(&bus->client_calls))) {
 		more = call != last;
 		bus_handle_again(bus, call->call, call->handler);
 		remove_call(bus, call);

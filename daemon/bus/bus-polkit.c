@@ -60,6 +60,7 @@ DEFINE_CLEANUP(struct question *, question_free)
 static void forget(struct question *question)
 {
 	LIST_REMOVE(question, link);
+	question->bus->n_questions--;
 	question_free(question);
 }
 
@@ -140,18 +141,13 @@ static int send_question(struct question *question)
 	return r;
 }
 
-/* Returns how many there are; *ret: of this user. */
-static unsigned count_questions(const struct bus *bus, uid_t uid, unsigned *ret)
+static unsigned questions_of(const struct bus *bus, uid_t uid)
 {
 	const struct question *question;
 	unsigned n = 0;
 
-	*ret = 0;
 	LIST_FOREACH(question, &bus->questions, link)
-	{
-		n++;
-		*ret += question->caller.uid == uid;
-	}
+	n += question->caller.uid == uid;
 	return n;
 }
 
@@ -159,15 +155,14 @@ static int ask(struct bus *bus, sd_bus_message *call, sd_bus_message_handler_t h
 	       const struct caller *caller)
 {
 	_cleanup_(question_freep) struct question *question = NULL;
-	unsigned of_user, all = count_questions(bus, caller->uid, &of_user);
 	int r;
 
-	if (of_user >= USER_QUESTIONS_MAX)
+	if (questions_of(bus, caller->uid) >= USER_QUESTIONS_MAX)
 		return sd_bus_reply_method_errorf(
 			call, SD_BUS_ERROR_LIMITS_EXCEEDED,
 			"%u calls of uid %u are waiting for polkit already: try again later",
 			USER_QUESTIONS_MAX, caller->uid);
-	if (all >= QUESTIONS_MAX)
+	if (bus->n_questions >= QUESTIONS_MAX)
 		return sd_bus_reply_method_errorf(
 			call, SD_BUS_ERROR_LIMITS_EXCEEDED,
 			"%u calls are waiting for polkit already: try again later", QUESTIONS_MAX);
@@ -175,7 +170,7 @@ static int ask(struct bus *bus, sd_bus_message *call, sd_bus_message_handler_t h
 	if (!question)
 		return -ENOMEM;
 	question->bus = bus;
-	question->number = all > 0 ? LIST_FIRST(&bus->questions)->number + 1 : 1;
+	question->number = ++bus->last_question;
 	question->call = sd_bus_message_ref(call);
 	question->handler = handler;
 	question->caller = *caller;
@@ -185,6 +180,7 @@ static int ask(struct bus *bus, sd_bus_message *call, sd_bus_message_handler_t h
 
 	LIST_INSERT_HEAD(&bus->questions, question, link);
 	TAKE_PTR(question);
+	bus->n_questions++;
 	return 0;
 }
 

@@ -46,9 +46,15 @@ struct bus {
 	/* bus-signals.c: of which another answer is not to be built before they are sent */
 	void *held; /* tsearch(3) tree by object */
 	TAILQ_HEAD(, held_signal) held_signals;
-	bool holds_signals;
+	bool holds_signals; /* an answer is being built */
 
 	TAILQ_HEAD(client_call_list, client_call) client_calls; /* bus-clients.c */
-	LIST_HEAD(, question) questions; /* bus-polkit.c: the last one first */
-	LIST_HEAD(, deferred) deferred;  /* bus-reply.c: Reserves whose borrowers shrink first */
+
+	/* bus-polkit.c: questions that polkit has not answered yet. polkit knows each by its number, for a moment
+	 * after it was cancelled, too: none is used twice. */
+	LIST_HEAD(, question) questions;
+	size_t n_questions;
+	uint64_t last_question;
+
+	LIST_HEAD(, deferred) deferred; /* bus-reply.c: Reserves whose borrowers shrink first */
 };

@@ -18,6 +18,7 @@ struct polkit {
 	sd_bus_message *asked; /* the question, held */
 	bool was_asked, cancelled, holds;
 	unsigned n_asked;
+	unsigned long last; /* number of the last question: polkit refuses one that it still has */
 	const char *answer; /* "yes", "no", "nonsense" */
 	char subject[256], action[256];
 	uint32_t flags;
@@ -35,10 +36,13 @@ static void polkit_answer(struct polkit *p)
 
 static void take_question(struct polkit *p, sd_bus_message *m)
 {
-	const char *kind, *key, *name, *action;
+	const char *kind, *key, *name, *action, *id;
+	unsigned long number;
 
-	CHECK(sd_bus_message_read(m, "(sa{sv})sa{ss}u", &kind, 1, &key, "s", &name, &action, 0,
-				  &p->flags) >= 0);
+	CHECK(sd_bus_message_read(m, "(sa{sv})sa{ss}us", &kind, 1, &key, "s", &name, &action, 0,
+				  &p->flags, &id) >= 0);
+	CHECK(sscanf(id, "gpuarb-%lu", &number) == 1 && number > p->last);
+	p->last = number;
 	CHECK(strcmp(kind, "system-bus-name") == 0 && strcmp(key, "name") == 0);
 	snprintf(p->subject, sizeof(p->subject), "%s", name);
 	snprintf(p->action, sizeof(p->action), "%s", action);
