@@ -472,6 +472,17 @@ TEST(an_oversubscribed_gpu_is_logged_with_its_unmanaged_processes)
 	close(journal);
 }
 
+/* A daemon with unmanaged = warn, and a process with a queue and no lease. */
+static pid_t warn_of_one(struct machine *machine)
+{
+	pid_t pid;
+
+	boot(machine, QUICK "unmanaged = warn\n");
+	pid = idler(STRANGER, NULL);
+	machine_use(machine, pid, 0, 1);
+	return pid;
+}
+
 TEST(unmanaged_processes_are_logged_with_unmanaged_warn)
 {
 	static struct machine machine;
@@ -480,9 +491,7 @@ TEST(unmanaged_processes_are_logged_with_unmanaged_warn)
 	pid_t pid;
 
 	NEEDS_JOURNAL(&journal);
-	boot(&machine, QUICK "unmanaged = warn\n");
-	pid = idler(STRANGER, NULL);
-	machine_use(&machine, pid, 0, 1);
+	pid = warn_of_one(&machine);
 	gpu_number(machine.bus, "Oversubscribed");
 	entry = entry_next(journal, EVENT_UNMANAGED);
 	CHECK(entry_has(&entry, GPU) && entry_says(&entry, "1 queues"));
@@ -502,9 +511,7 @@ TEST(a_flood_of_unmanaged_queues_is_bounded_for_each_user)
 	pid_t pid;
 
 	NEEDS_JOURNAL(&journal);
-	boot(&machine, QUICK "unmanaged = warn\n");
-	pid = idler(STRANGER, NULL);
-	machine_use(&machine, pid, 0, 1);
+	pid = warn_of_one(&machine);
 	began = boottime_usec();
 	for (unsigned i = 0; i < 110; i++) {
 		if (i % 2 == 0)

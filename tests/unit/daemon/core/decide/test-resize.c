@@ -187,48 +187,43 @@ static struct request any_shape_request(unsigned cus)
 	return request;
 }
 
-/* A lease of any shape in three engines, and then the fourth one is free: no CU has to be left. */
+/* A lease of any shape in three engines grows when the fourth one is free, up to its quota: no CU has to be left. */
+static void grow_to_quota(struct scene *s, unsigned has, unsigned asks)
+{
+	struct request now = any_shape_request(has), then = any_shape_request(asks);
+	const struct caller any = caller_of(ANY);
+	struct lease *engine = grant_as(s, LAB, "shader-engines=1"), *lease, *next;
+
+	tenant_of(s, "*")->max_cus = (struct limit){ LIMIT_COUNT, asks };
+	CHECK(engine && (lease = reserve(s->arbiter, ANY, &now, &s->result)));
+	release(s->arbiter, engine->id);
+	CHECK(arbiter_plan_resize(s->arbiter, &any, lease->id, &then, &next, &s->result) >= 0);
+	lease = arbiter_commit(s->arbiter, next);
+	CHECK(lease->partitions[0].count == asks);
+	CHECK(cuset_count(&lease->partitions[0].occupied) <= asks);
+}
+
 TEST(lease_of_any_shape_grows_up_to_the_quota)
 {
 	for (unsigned has = 1; has < 45; has++)
 		for (unsigned asks = has; asks <= has + 15; asks++) {
 			_cleanup_(scene_done) struct scene s = scene_of(1);
-			struct request now = any_shape_request(has), then = any_shape_request(asks);
-			const struct caller any = caller_of(ANY);
-			struct lease *engine = grant_as(&s, LAB, "shader-engines=1"), *lease, *next;
 
-			tenant_of(&s, "*")->max_cus = (struct limit){ LIMIT_COUNT, asks };
-			CHECK(lease = reserve(s.arbiter, ANY, &now, &s.result));
-			release(s.arbiter, engine->id);
-			CHECK(arbiter_plan_resize(s.arbiter, &any, lease->id, &then, &next,
-						  &s.result) >= 0);
-			lease = arbiter_commit(s.arbiter, next);
-			CHECK(lease->partitions[0].count == asks);
-			CHECK(cuset_count(&lease->partitions[0].occupied) <= asks);
+			grow_to_quota(&s, has, asks);
 		}
 }
 
 /* On XCCs of 38 CUs each in four engines. */
 TEST(lease_of_any_shape_grows_up_to_the_quota_on_several_xccs)
 {
+	const struct gpu_info gpu = play_gpu("0", 2);
+
 	for (unsigned has = 4; has < 110; has++)
 		for (unsigned asks = has; asks <= has + 30; asks++) {
-			const struct gpu_info gpu = play_gpu("0", 2);
 			_cleanup_(scene_done) struct scene s = { .arbiter = arbiter_of(&gpu, 1) };
-			struct request now = any_shape_request(has), then = any_shape_request(asks);
-			const struct caller any = caller_of(ANY);
-			struct lease *engine, *lease, *next;
 
 			add_tenant(s.arbiter, "lab", LAB, CLASS_GUARANTEED);
-			tenant_of(&s, "*")->max_cus = (struct limit){ LIMIT_COUNT, asks };
-			CHECK(engine = grant_as(&s, LAB, "shader-engines=1"));
-			CHECK(lease = reserve(s.arbiter, ANY, &now, &s.result));
-			release(s.arbiter, engine->id);
-			CHECK(arbiter_plan_resize(s.arbiter, &any, lease->id, &then, &next,
-						  &s.result) >= 0);
-			lease = arbiter_commit(s.arbiter, next);
-			CHECK(lease->partitions[0].count == asks);
-			CHECK(cuset_count(&lease->partitions[0].occupied) <= asks);
+			grow_to_quota(&s, has, asks);
 		}
 }
 
