@@ -21,7 +21,7 @@
 
 #define ANSWER_USEC UINT64_C(15000000) /* gpuarb-enforce gives the service manager 10 s */
 
-/* again: gpuarb-enforce has not judged. */
+/* Logs the first failure for a lease. again: gpuarb-enforce has not judged the request, so it is asked again later. */
 static void kill_failed(struct daemon *daemon, uint64_t id, bool again, const char *why, int r)
 {
 	const struct lease *lease = ledger_find(daemon->arbiter, id);

@@ -35,7 +35,8 @@
 #define UNFOLLOWED_USEC UINT64_C(100000) /* between two searches for an unfollowed process */
 #define ACCEPT_USEC UINT64_C(100000)     /* until it is tried again to accept one */
 
-/* Of one socket in a turn: other users can connect to the abstract one all the time, and are refused. */
+/* How many connections of a socket are accepted in a turn. Other users, who are refused, can connect to the abstract socket
+ * all the time. */
 #define ACCEPTS 64U
 
 struct server {

@@ -86,8 +86,8 @@ static void watches_to_poll(const struct connection *connection, struct pollfd *
 	}
 }
 
-/* Waits until the socket is ready, then lets libdbus read or write: also where the call is cancelled, as one may be that
- * is repeated, and is to receive what has come. */
+/* Waits until the socket is ready, or the caller cancels. In both cases libdbus reads and writes what it can: a program that
+ * waits and cancels again and again receives its messages, too. */
 static int wait_and_handle(struct connection *connection, uint64_t deadline)
 {
 	struct pollfd fds[WATCHES + 1];
@@ -114,8 +114,8 @@ static int wait_and_handle(struct connection *connection, uint64_t deadline)
 	return fds[WATCHES].revents ? -ECANCELED : 0;
 }
 
-/* gpuarbd and the bus send their signals to all connections with a match rule, which names the sender. To one connection
- * every user can send signals. */
+/* A signal of gpuarbd or of the bus has no destination: the bus passes it to all connections with a match rule, which names
+ * the sender. Every user can send a signal to a single connection. */
 static bool is_forged(DBusMessage *m)
 {
 	return dbus_message_get_type(m) == DBUS_MESSAGE_TYPE_SIGNAL &&

@@ -435,8 +435,8 @@ void reason_awaits(struct arbiter *arbiter, struct lease *lease, const struct le
 enum enforce_step arbiter_next_enforce_step(struct arbiter *arbiter, uint64_t now_usec,
 					    struct lease **ret);
 
-/* gpuarb-enforce was not asked to kill the processes of the lease, or has not answered: the step is due again after a second, until
- * the lease is removed. */
+/* gpuarb-enforce could not be asked to kill a process of the lease, or has not answered: the kill is due again after a second.
+ * Without such a lease, or before its kill was due, it does nothing. */
 void arbiter_kill_again(struct arbiter *arbiter, uint64_t id, uint64_t now_usec);
 
 /* Acknowledgements could not be counted for a while: a borrower whose deadline has passed gets time to

@@ -43,8 +43,8 @@ void quota_parts(const struct gpu *gpu, const struct share *held,
 /* CUs of the GPU that max-cus leaves to a user with this share of it; UINT_MAX: no limit. */
 unsigned quota_left(const struct tenant *tenant, const struct gpu *gpu, const struct share *held);
 
-/* Of these CUs keeps those of shader engines that max-shader-engines leaves to a user who has others: of these engines,
- * and of those beside them with the most of the CUs on each XCC. */
+/* Keeps of these CUs those in the shader engines that a user may have under max-shader-engines: the engines that the user has
+ * already, and as many more as the limit leaves, those with the most of these CUs on each XCC first. */
 void quota_keep_engines(const struct tenant *tenant, const struct gpu *gpu, uint32_t has,
 			struct cuset *cus);
 

@@ -62,8 +62,8 @@ struct held {
 	struct share on[REQUEST_WANTS];
 };
 
-/* What the partition is to have, or what it waits for, if that is more: it does not get both. What left it would not
- * return any sooner if the lease ended. */
+/* Counts what the partition is to have, or what it waits for, if that is more: it does not get both. CUs that have left its
+ * mask, and its queues may still have, do not count: they would not be free any sooner if the lease ended. */
 static void hold(const struct arbiter *arbiter, const struct lease *lease,
 		 const struct partition *partition, struct share *held)
 {

@@ -124,7 +124,7 @@ enum enforce_step arbiter_next_enforce_step(struct arbiter *arbiter, uint64_t no
 	return ENFORCE_STEP_NONE;
 }
 
-/* gpuarb-enforce is restarted, or answers others, for so long. */
+/* After this time gpuarb-enforce may have been restarted, or have room for another request. */
 #define KILL_AGAIN_USEC UINT64_C(1000000)
 
 void arbiter_kill_again(struct arbiter *arbiter, uint64_t id, uint64_t now_usec)
