@@ -148,12 +148,14 @@ static void find_spare(const struct division *d, struct cuset *ret)
 	cuset_keep_engines(ret, UINT32_C(1) << best);
 }
 
-/* Does max-shader-engines count the engines of the base? Then the base stays within them. */
+/* Does max-shader-engines, which counts the engines of the base, allow fewer than the GPU has? Then the base stays within
+ * them. */
 static bool counts_engines(const struct division *d, const struct lease *lease)
 {
 	const struct tenant *tenant = tenant_named(d->arbiter->settings, lease->tenant);
+	unsigned engines = d->gpu->info.geometry.engines;
 
-	return tenant && tenant->max_engines.kind != LIMIT_NONE;
+	return tenant && limit_of(&tenant->max_engines, engines) < engines;
 }
 
 /* Where the base of a lease may be: within the CUs that it has now, and with may_gain on idle ones. */

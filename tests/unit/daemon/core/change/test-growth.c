@@ -606,6 +606,13 @@ TEST_WITH(base_does_not_move_to_more_engines_than_the_user_may_have, struct lend
 	CHECK(is_stable(l) && reserve_as(l, ANY, "cus=1"));
 }
 
+TEST_WITH(base_moves_where_the_user_may_have_all_engines, struct lending *l)
+{
+	add_tenant(l->s.arbiter, "engines", ANY, CLASS_BESTEFFORT)->max_engines =
+		(struct limit){ LIMIT_PERCENT, 100 };
+	await_promised_base(l, crowded(l));
+}
+
 /* ---- the drawing of gpuarb(7) ------------------------------------------------------------ */
 
 /* Has it so many CUs in the engines 0 and 2, and in 1 and 3? */
