@@ -18,7 +18,6 @@ struct candidate {
 	unsigned index;              /* of the GPU */
 	const struct partition *had; /* of the lease that is resized; else NULL */
 	struct cuset had_claim;      /* what that one claims */
-	struct cuset borrowed;       /* CUs that other leases have borrowed */
 	unsigned aim;                /* CUs asked */
 	bool confined; /* to CUs that the lease has or that its tenant's floor keeps: a waiting
 			* lease ranks before it for others */
@@ -254,7 +253,7 @@ static void prepare(const struct candidate *a, struct place_request *ret)
 	}
 	ret->preferred = ret->avail;
 	cuset_remove(&ret->preferred, &a->gpu->shared);
-	cuset_remove(&ret->preferred, &a->borrowed);
+	cuset_remove(&ret->preferred, &a->gpu->lend.borrowed);
 	if (want->isolation == ISOLATION_SHARED && !ret->keep)
 		ret->keep = &ret->preferred; /* before CUs that others share */
 }
@@ -348,17 +347,21 @@ static bool place_within(const struct candidate *a, const struct place_request *
 	return place_beside_own(a, &within, ret, &miss) && ret->count >= present->count;
 }
 
-/* A resize stays on what the lease has, or else on what it claims already, if as many CUs fit there. */
+/* A resize stays on what the lease has, or else on what it claims already, and of that on what borrowers have returned, if
+ * as many CUs fit there. */
 static bool place_on_own(const struct candidate *a, const struct place_request *request,
 			 struct placement *placement)
 {
 	struct placement own;
-	struct cuset cus = a->had->occupied;
+	struct cuset cus = a->had->occupied, returned;
 	bool fits = place_within(a, request, &cus, placement, &own);
 
 	if (!fits && !cuset_empty(&a->had->resize)) {
 		cuset_add(&cus, &a->had_claim);
-		fits = place_within(a, request, &cus, placement, &own);
+		returned = cus;
+		cuset_remove(&returned, &a->gpu->lend.borrowed);
+		fits = place_within(a, request, &returned, placement, &own) ||
+		       place_within(a, request, &cus, placement, &own);
 	}
 	if (fits)
 		*placement = own;
@@ -374,9 +377,9 @@ static void place_preferred(const struct candidate *a, const struct place_reques
 
 	if (a->had && place_on_own(a, request, placement))
 		return;
-	if (a->own || !cuset_overlap(&placement->cus, &a->borrowed))
+	if (a->own || !cuset_overlap(&placement->cus, &a->gpu->lend.borrowed))
 		return;
-	cuset_remove(&cus, &a->borrowed);
+	cuset_remove(&cus, &a->gpu->lend.borrowed);
 	if (place_within(a, request, &cus, placement, &other) &&
 	    !(request->few_engines && closes(request, &other) > closes(request, placement)))
 		*placement = other;
@@ -1000,11 +1003,8 @@ enum outcome admit(const struct admit_context *admit_context, const struct want 
 	enum outcome outcome;
 	struct want whole;
 
-	a.borrowed = a.gpu->lend.borrowed;
-	if (a.had) {
+	if (a.had)
 		a.had_claim = partition_claim(a.had);
-		cuset_remove(&a.borrowed, &a.had->occupied);
-	}
 	*ret_refusal = (struct refusal){ 0 };
 	memcpy(ret_refusal->gpu, a.gpu->info.name, sizeof(ret_refusal->gpu));
 	if (want_has_percent(want)) {

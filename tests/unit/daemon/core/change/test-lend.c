@@ -601,6 +601,33 @@ TEST_WITH(resize_that_awaits_cus_may_be_taken_back, struct lending *l)
 	CHECK(cus_of(borrower) == 45);
 }
 
+/* A lease that awaits CUs of two borrowers is resized to less when one of them has returned its own. */
+static void resize_to_what_is_returned(struct lending *l, size_t returns)
+{
+	struct lease *lease = reserve_as(l, LAB, "cus=15"), *borrowers[2];
+
+	CHECK(reserve_as(l, LAB, "cus=15"));
+	for (size_t i = 0; i < 2; i++)
+		CHECK(cus_of(borrowers[i] = borrow(l, 4, 15)) == 15);
+	CHECK(resize_as(&l->s, lease, "cus=33") == 0);
+	settle(l);
+	CHECK(lease_awaits_resize(lease));
+	follow(l, borrowers[returns]);
+	CHECK(lease_awaits_resize(lease));
+	CHECK(resize_as(&l->s, lease, "cus=22") == 0);
+	settle(l);
+	CHECK(cus_of(lease) == 22 && !lease_awaits_resize(lease));
+}
+
+TEST(resize_to_less_awaits_no_cus_while_others_are_returned)
+{
+	for (size_t returns = 0; returns < 2; returns++) {
+		_cleanup_(lending_done) struct lending l = lending_of(1);
+
+		resize_to_what_is_returned(&l, returns);
+	}
+}
+
 TEST_WITH(resized_lease_that_is_deactivated_has_its_new_cus_when_it_is_activated, struct lending *l)
 {
 	struct lease *borrower, *rt = resize_beside_borrower(l, 2, &borrower);
