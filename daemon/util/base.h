@@ -65,6 +65,11 @@ static inline uint64_t bit_u64(size_t i)
 	return UINT64_C(1) << i;
 }
 
+/* Loops over the bits that are set: i is the number of one. */
+#define FOR_EACH_BIT(i, bits)               \
+	for (uint64_t i##_left = (bits), i; \
+	     i##_left && (i = (uint64_t)__builtin_ctzll(i##_left), 1); i##_left &= i##_left - 1)
+
 /* The largest number stands for no bound, and for each sum that is larger. */
 static inline uint64_t sum_u64(uint64_t a, uint64_t b)
 {

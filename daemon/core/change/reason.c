@@ -154,9 +154,8 @@ static void put_resized(const struct arbiter *arbiter, const struct lease *lease
 	if (!lease->resized || lease->state != STATE_GRANTED ||
 	    lease->generation == lease->acknowledged || lease->deadline_usec != UINT64_MAX)
 		return;
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		left += cuset_count(&lease->partitions[i].occupied) -
-			cuset_count(&lease->partitions[i].cus);
+	FOR_EACH_PARTITION(p, lease)
+		left += cuset_count(&p->occupied) - cuset_count(&p->cus);
 	if (lease->adaptable)
 		snprintf(until, sizeof(until), ", or %" PRIu64 " ms after they are needed",
 			 arbiter->settings->activate_grace_usec / 1000);

@@ -84,8 +84,8 @@ static uint64_t cost_of(const struct search *search, const struct lease *lease)
 
 	for (size_t i = 0; i < ARRAY_SIZE(advised); i++)
 		cost = cost << COST_BITS | counts[i];
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		cus += lease->partitions[i].count;
+	FOR_EACH_PARTITION(p, lease)
+		cus += p->count;
 	return (cost << COST_CUS_BITS) + cus;
 }
 
@@ -285,14 +285,11 @@ static bool is_candidate(const struct search *search, const struct lease *lease,
 static void find_candidates(struct search *search, uint64_t gpus)
 {
 	search->n_candidates = 0;
-	for (size_t i = 0; i < search->arbiter->n_leases; i++) {
-		struct lease *lease = search->arbiter->leases[i];
-
+	FOR_EACH_LEASE(lease, search->arbiter)
 		if (is_candidate(search, lease, gpus))
 			search->candidates[search->n_candidates++] = (struct candidate){
 				.lease = lease, .cost = cost_of(search, lease)
 			};
-	}
 }
 
 /* One want needs room on one GPU: what is elsewhere is not in its way. */
@@ -327,10 +324,8 @@ static size_t move_leaving(struct search *search, bool out)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; search->of != ADVICE_ANY && i < search->arbiter->n_leases; i++) {
-		struct lease *lease = search->arbiter->leases[i];
-
-		if (!advice_is_leaving(lease))
+	FOR_EACH_LEASE(lease, search->arbiter) {
+		if (search->of == ADVICE_ANY || !advice_is_leaving(lease))
 			continue;
 		if (out)
 			ledger_leave_out(&search->without, lease);

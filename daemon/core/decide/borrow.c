@@ -37,8 +37,7 @@ void borrow_others(const struct arbiter *arbiter, unsigned gpu, const struct lea
 		   unsigned what, struct cuset *ret)
 {
 	memset(ret, 0, sizeof(*ret));
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
+	FOR_EACH_LEASE(lease, arbiter) {
 		const struct partition *p = self && lease->id == self->id
 						    ? NULL
 						    : lease_partition_on(lease, gpu);
@@ -52,12 +51,9 @@ void borrow_all(const struct arbiter *arbiter, unsigned what,
 		struct cuset ret[static REQUEST_WANTS])
 {
 	memset(ret, 0, arbiter->n_gpus * sizeof(*ret));
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		for (size_t j = 0; j < arbiter->leases[i]->n_partitions; j++) {
-			const struct partition *p = &arbiter->leases[i]->partitions[j];
-
-			add(arbiter, arbiter->leases[i], p, what, &ret[p->gpu]);
-		}
+	FOR_EACH_LEASE(lease, arbiter)
+		FOR_EACH_PARTITION(p, lease)
+			add(arbiter, lease, p, what, &ret[p->gpu]);
 }
 
 /* The CUs that the partition of a borrower has to return, or to stop, before this one is active. */
@@ -77,10 +73,9 @@ static struct cuset needed_of(const struct arbiter *arbiter, const struct partit
 unsigned borrow_overlap(const struct arbiter *arbiter, const struct lease *lease,
 			const struct lease *borrower, unsigned *ret_gpu)
 {
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		for (size_t k = 0; k < borrower->n_partitions; k++) {
-			const struct partition *p = &borrower->partitions[k];
-			struct cuset needed = needed_of(arbiter, &lease->partitions[i], p);
+	FOR_EACH_PARTITION(q, lease)
+		FOR_EACH_PARTITION(p, borrower) {
+			struct cuset needed = needed_of(arbiter, q, p);
 
 			if (cuset_empty(&needed))
 				continue;
@@ -93,13 +88,10 @@ unsigned borrow_overlap(const struct arbiter *arbiter, const struct lease *lease
 
 const struct lease *borrow_contested(const struct arbiter *arbiter, const struct lease *lease)
 {
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *other = arbiter->leases[i];
-
+	FOR_EACH_LEASE(other, arbiter)
 		if (lease_borrows(other) && other->id != lease->id &&
 		    borrow_overlap(arbiter, lease, other, NULL) > 0)
 			return other;
-	}
 	return NULL;
 }
 
@@ -200,9 +192,7 @@ void borrow_free(const struct arbiter *arbiter, const struct lease *proposal, st
 
 void borrow_finish_resize(const struct arbiter *arbiter, struct lease *lease)
 {
-	for (size_t i = 0; i < lease->n_partitions; i++) {
-		struct partition *p = &lease->partitions[i];
-
+	FOR_EACH_PARTITION(p, lease) {
 		if (p->adaptation) {
 			p->adaptation->base = p->resize;
 			borrow_free(arbiter, lease, p, p);

@@ -78,9 +78,8 @@ int choice_begin(const struct admit_context *context, uint64_t gpus, struct choi
 	ret->user.owner = context->uid;
 	snprintf(ret->user.tenant, sizeof(ret->user.tenant), "%s", tenant->name);
 	ledger_view(context->arbiter, &ret->view);
-	for (uint64_t left = gpus; left; left &= left - 1) {
-		unsigned gpu = (unsigned)__builtin_ctzll(left);
-		const struct arbiter *there = ledger_on(&ret->view, gpu);
+	FOR_EACH_BIT(gpu, gpus) {
+		const struct arbiter *there = ledger_on(&ret->view, (unsigned)gpu);
 
 		most = there->n_leases > most ? there->n_leases : most;
 	}
@@ -97,9 +96,8 @@ void choice_start(struct choice *choice, uint64_t gpus)
 {
 	choice->gpus = gpus;
 	choice->cus = 0;
-	for (uint64_t left = gpus; left; left &= left - 1)
-		choice->cus = max_u(choice->cus,
-				    choice->context->arbiter->gpus[__builtin_ctzll(left)].cus);
+	FOR_EACH_BIT(gpu, gpus)
+		choice->cus = max_u(choice->cus, choice->context->arbiter->gpus[gpu].cus);
 }
 
 void choice_done(struct choice *choice)
@@ -336,13 +334,10 @@ static uint64_t with_most(const struct choice *choice, uint64_t gpus, enum value
 {
 	uint64_t best = 0, ret = 0;
 
-	for (uint64_t left = gpus; left; left &= left - 1)
-		best = max_u64(best, value_of(choice, (size_t)__builtin_ctzll(left), value));
-	for (uint64_t left = gpus; left; left &= left - 1) {
-		size_t g = (size_t)__builtin_ctzll(left);
-
+	FOR_EACH_BIT(g, gpus)
+		best = max_u64(best, value_of(choice, g, value));
+	FOR_EACH_BIT(g, gpus)
 		ret |= value_of(choice, g, value) >= best - best / 8 ? bit_u64(g) : 0;
-	}
 	return ret;
 }
 
@@ -352,13 +347,10 @@ static uint64_t best_of(const struct choice *choice, uint64_t gpus)
 	unsigned most = 0;
 	uint64_t ret = 0;
 
-	for (uint64_t left = gpus; left; left &= left - 1)
-		most = max_u(most, duty_of(choice, (size_t)__builtin_ctzll(left)));
-	for (uint64_t left = gpus; left; left &= left - 1) {
-		size_t g = (size_t)__builtin_ctzll(left);
-
+	FOR_EACH_BIT(g, gpus)
+		most = max_u(most, duty_of(choice, g));
+	FOR_EACH_BIT(g, gpus)
 		ret |= duty_of(choice, g) == most ? bit_u64(g) : 0;
-	}
 	for (enum value i = 0; i < VALUES; i++)
 		ret = with_most(choice, ret, i);
 	return ret;
@@ -368,21 +360,15 @@ void choice_order(const struct choice *choice, size_t order[static REQUEST_WANTS
 {
 	uint64_t ranks[REQUEST_WANTS], gpus = choice->gpus;
 
-	for (uint64_t left = gpus; left; left &= left - 1) {
-		size_t g = (size_t)__builtin_ctzll(left);
-
+	FOR_EACH_BIT(g, gpus)
 		ranks[g] = rank_of(choice, g);
-	}
 	for (size_t n = 0; gpus; n++) {
 		uint64_t best = best_of(choice, gpus);
 
 		order[n] = (size_t)__builtin_ctzll(best);
-		for (uint64_t left = best; left; left &= left - 1) {
-			size_t g = (size_t)__builtin_ctzll(left);
-
+		FOR_EACH_BIT(g, best)
 			if (ranks[g] < ranks[order[n]])
 				order[n] = g;
-		}
 		gpus &= ~bit_u64(order[n]);
 	}
 }

@@ -551,16 +551,16 @@ void divide_start(const struct arbiter *arbiter, struct lease *proposal, bool in
 	if (inactive)
 		return;
 	ledger_view(arbiter, &view);
-	for (size_t i = 0; proposal->adaptable && i < proposal->n_partitions; i++)
-		set_target_of(ledger_on(&view, proposal->partitions[i].gpu), proposal,
-			      &proposal->partitions[i]);
+	FOR_EACH_PARTITION(p, proposal)
+		if (p->adaptation)
+			set_target_of(ledger_on(&view, p->gpu), proposal, p);
 	if (borrow_contested(arbiter, proposal)) {
 		proposal->state = STATE_ACTIVATING;
 		proposal->lend.never_granted = true;
 	}
-	for (size_t i = 0; proposal->adaptable && i < proposal->n_partitions; i++) {
-		struct partition *p = &proposal->partitions[i];
-
+	FOR_EACH_PARTITION(p, proposal) {
+		if (!p->adaptation)
+			break;
 		divide_begin(ledger_on(&view, p->gpu), proposal, p, proposal->lend.never_granted);
 		p->paused = p->stopped = exclusive_on(arbiter, p->gpu, proposal);
 	}

@@ -19,12 +19,9 @@ static bool is_active_on(const struct lease *lease, uint64_t gpus, const struct 
 {
 	if (lease->state == STATE_INACTIVE || lease->lend.idle || (self && lease->id == self->id))
 		return false;
-	for (size_t i = 0; i < lease->n_partitions; i++) {
-		const struct partition *p = &lease->partitions[i];
-
+	FOR_EACH_PARTITION(p, lease)
 		if (gpus >> p->gpu & 1 && (exclusive ? p->exclusive : !p->adaptation))
 			return true;
-	}
 	return false;
 }
 
@@ -43,11 +40,13 @@ static bool any_exclusive(const struct arbiter *arbiter, unsigned gpu)
 const struct lease *exclusive_on(const struct arbiter *arbiter, unsigned gpu,
 				 const struct lease *self)
 {
-	uint64_t gpus = any_exclusive(arbiter, gpu) ? ledger_sharing(arbiter, gpu) : 0;
+	uint64_t gpus = ledger_sharing(arbiter, gpu);
 
-	for (size_t i = 0; gpus && i < arbiter->n_leases; i++)
-		if (is_active_on(arbiter->leases[i], gpus, self, true))
-			return arbiter->leases[i];
+	if (!any_exclusive(arbiter, gpu))
+		return NULL;
+	FOR_EACH_LEASE(lease, arbiter)
+		if (is_active_on(lease, gpus, self, true))
+			return lease;
 	return NULL;
 }
 
@@ -55,14 +54,11 @@ bool exclusive_refuses(const struct arbiter *arbiter, unsigned gpu, const struct
 		       bool exclusive, struct refusal *refusal)
 {
 	uint64_t gpus = ledger_sharing(arbiter, gpu);
-	bool any = exclusive || any_exclusive(arbiter, gpu);
 
-	for (size_t i = 0; any && i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
-
-		if (is_active_on(lease, gpus, self, !exclusive))
-			refusal_add_lease(refusal, lease->id);
-	}
+	if (exclusive || any_exclusive(arbiter, gpu))
+		FOR_EACH_LEASE(lease, arbiter)
+			if (is_active_on(lease, gpus, self, !exclusive))
+				refusal_add_lease(refusal, lease->id);
 	for (size_t g = 0; exclusive && g < arbiter->n_gpus; g++)
 		if (gpus >> g & 1 && refusal->n_processes == 0 &&
 		    arbiter->gpus[g].observed.unmanaged.queues > 0)

@@ -55,8 +55,7 @@ static void find_holdings(const struct arbiter *arbiter, unsigned gpu, struct te
 {
 	const struct settings *settings = arbiter->settings;
 
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
+	FOR_EACH_LEASE(lease, arbiter) {
 		const struct partition *p = lease_partition_on(lease, gpu);
 		struct cuset claim;
 		size_t t = 0;

@@ -381,13 +381,10 @@ static int order_gpus(const struct gang *gang, size_t want, struct choice *choic
 		if ((gang->candidates[want] & bit_u64(g)) && gang->outcome[want][g] == OUTCOME_FITS)
 			fits |= bit_u64(g);
 	choice_start(choice, fits);
-	for (uint64_t left = fits; left; left &= left - 1) {
-		size_t g = (size_t)__builtin_ctzll(left);
-
+	FOR_EACH_BIT(g, fits)
 		if (choice_add(choice, &gang->request->wants[want],
 			       &judgement_of(gang, want, g)->partition) < 0)
 			return -ENOMEM;
-	}
 	choice_order(choice, order);
 	return __builtin_popcountll(fits);
 }
@@ -524,11 +521,8 @@ static void name_leases(const struct gang *gang, struct refusal *const by_gpu[RE
 	const struct arbiter *arbiter = gang->context.arbiter;
 	uint64_t shares[REQUEST_WANTS][REFUSAL_LEASES];
 
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
-
-		for (size_t j = 0; j < lease->n_partitions; j++) {
-			const struct partition *partition = &lease->partitions[j];
+	FOR_EACH_LEASE(lease, arbiter)
+		FOR_EACH_PARTITION(partition, lease) {
 			struct refusal *refusal = partition->gpu < gang->n_gpus
 							  ? by_gpu[partition->gpu]
 							  : NULL;
@@ -540,7 +534,6 @@ static void name_leases(const struct gang *gang, struct refusal *const by_gpu[RE
 			if (share > 0)
 				name_lease(refusal, shares[partition->gpu], lease->id, share);
 		}
-	}
 }
 
 /* Counts the lease that is resized among what its user holds. */

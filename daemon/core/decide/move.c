@@ -84,18 +84,13 @@ static bool may_leave(const struct partition *p)
 static bool find_movers(struct search *search)
 {
 	borrow_all(search->arbiter, BORROW_OCCUPIED, search->kept);
-	for (size_t i = 0; i < search->arbiter->n_leases; i++) {
-		struct lease *lease = search->arbiter->leases[i];
-
+	FOR_EACH_LEASE(lease, search->arbiter) {
 		if (!may_move(search, lease))
 			continue;
 		search->movers[search->n_movers++].lease = lease;
-		for (size_t j = 0; j < lease->n_partitions; j++) {
-			const struct partition *p = &lease->partitions[j];
-
+		FOR_EACH_PARTITION(p, lease)
 			if (may_leave(p))
 				cuset_remove(&search->kept[p->gpu], &p->occupied);
-		}
 	}
 	return search->n_movers > 0;
 }
@@ -120,8 +115,7 @@ static bool take_steps(struct search *search, unsigned steps)
 /* Claims the bases of the lease where it may move, or takes its claims back. Its slots stay charged. */
 static void claim(struct arbiter *without, const struct lease *lease, bool claims)
 {
-	for (size_t i = 0; i < lease->n_partitions; i++) {
-		const struct partition *p = &lease->partitions[i];
+	FOR_EACH_PARTITION(p, lease) {
 		struct cuset *taken = &without->gpus[p->gpu].taken;
 
 		if (may_leave(p))
@@ -148,9 +142,8 @@ static void begin_try(struct search *search)
 		search->movers[i].moves = false;
 		if (search->movers[i].stuck)
 			continue;
-		for (size_t j = 0; j < lease->n_partitions; j++)
-			cuset_remove(&search->prefer[lease->partitions[j].gpu],
-				     &lease->partitions[j].adaptation->base);
+		FOR_EACH_PARTITION(p, lease)
+			cuset_remove(&search->prefer[p->gpu], &p->adaptation->base);
 		claim(&search->without, lease, false);
 		put_first(search, i, &search->n_movable);
 	}
@@ -232,9 +225,8 @@ static bool place_asked(struct search *search)
 
 static bool is_in_the_way(const struct search *search, const struct lease *lease)
 {
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		if (cuset_overlap(&search->given[lease->partitions[i].gpu],
-				  &lease->partitions[i].adaptation->base))
+	FOR_EACH_PARTITION(p, lease)
+		if (cuset_overlap(&search->given[p->gpu], &p->adaptation->base))
 			return true;
 	return false;
 }
@@ -282,8 +274,7 @@ static void keep_engines(const struct search *search, const struct tenant *tenan
 {
 	uint32_t engines = 0;
 
-	for (size_t i = 0; i < search->arbiter->n_leases; i++) {
-		const struct lease *other = search->arbiter->leases[i];
+	FOR_EACH_LEASE(other, search->arbiter) {
 		const struct partition *p = lease_partition_on(other, gpu);
 
 		if (p && other != lease && lease_same_account(other, lease)) {
@@ -502,8 +493,7 @@ static int shrink_for(const struct search *search, const struct lease *lease,
 
 	if (lease_next_version(lease, lease->n_partitions, &next) < 0)
 		return -ENOMEM;
-	for (size_t i = 0; i < next->n_partitions; i++) {
-		struct partition *p = &next->partitions[i];
+	FOR_EACH_PARTITION(p, next) {
 		const struct gpu *gpu = &search->arbiter->gpus[p->gpu];
 		struct cuset claims = { 0 }, left;
 
@@ -552,8 +542,8 @@ static int find_followed(const struct lease *moved, struct lease **ret)
 	if (r < 0)
 		return r;
 	(*ret)->acknowledged = (*ret)->generation;
-	for (size_t i = 0; i < moved->n_partitions; i++)
-		(*ret)->partitions[i].occupied = (*ret)->partitions[i].cus;
+	FOR_EACH_PARTITION(p, *ret)
+		p->occupied = p->cus;
 	return 0;
 }
 

@@ -107,9 +107,9 @@ static int check_counts(const struct arbiter *arbiter, const struct lease *lease
 		return result_set(result, RESULT_TOO_MANY_LEASES,
 				  "%zu leases, and max-leases is %u", arbiter->n_leases,
 				  settings->max_leases);
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		of_user += arbiter->leases[i]->owner == lease->owner;
-		of_tenant += lease_same_account(arbiter->leases[i], lease);
+	FOR_EACH_LEASE(other, arbiter) {
+		of_user += other->owner == lease->owner;
+		of_tenant += lease_same_account(other, lease);
 	}
 	if (of_user >= settings->max_leases_per_user)
 		return result_set(result, RESULT_TOO_MANY_LEASES,

@@ -20,8 +20,7 @@ unsigned share_weight(const struct arbiter *arbiter, const struct lease *lease)
 static void leave_fixed(const struct arbiter *arbiter, const struct lease *lease, unsigned gpu,
 			struct cuset *cus)
 {
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *other = arbiter->leases[i];
+	FOR_EACH_LEASE(other, arbiter) {
 		const struct partition *p = lease_partition_on(other, gpu);
 
 		if (p && !other->adaptable && lease_same_account(other, lease)) {
@@ -123,8 +122,7 @@ size_t share_find(const struct arbiter *arbiter, unsigned gpu, const struct leas
 	borrow_others(arbiter, gpu, self, BORROW_CLAIMED, ret_claims);
 	*ret_pool = arbiter->gpus[gpu].all;
 	cuset_remove(ret_pool, ret_claims);
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		struct lease *lease = arbiter->leases[i];
+	FOR_EACH_LEASE(lease, arbiter) {
 		struct partition *p = lease_borrows(lease) && !(self && lease->id == self->id)
 					      ? lease_partition_on(lease, gpu)
 					      : NULL;

@@ -37,10 +37,9 @@ const struct lease *cover_over(const struct arbiter *arbiter, const struct cover
 
 	if (!cover_is_outside(arbiter, cover))
 		return NULL;
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		if ((!found || arbiter->leases[i]->class > found->class) &&
-		    cover_disturbs(cover, arbiter->leases[i]))
-			found = arbiter->leases[i];
+	FOR_EACH_LEASE(lease, arbiter)
+		if ((!found || lease->class > found->class) && cover_disturbs(cover, lease))
+			found = lease;
 	return found;
 }
 

@@ -131,8 +131,8 @@ uint64_t lease_gpus(const struct lease *lease)
 {
 	uint64_t gpus = 0;
 
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		gpus |= UINT64_C(1) << lease->partitions[i].gpu;
+	FOR_EACH_PARTITION(p, lease)
+		gpus |= UINT64_C(1) << p->gpu;
 	return gpus;
 }
 
@@ -140,9 +140,9 @@ unsigned lease_drifts(const struct lease *lease)
 {
 	unsigned kinds = 0;
 
-	for (size_t i = 0; i < lease->n_partitions; i++)
+	FOR_EACH_PARTITION(p, lease)
 		for (unsigned kind = 0; kind < DRIFT_KINDS; kind++)
-			kinds |= lease->partitions[i].drift[kind].lasts ? 1U << kind : 0;
+			kinds |= p->drift[kind].lasts ? 1U << kind : 0;
 	return kinds;
 }
 
@@ -171,8 +171,8 @@ bool lease_is_alone(const struct lease *lease)
 {
 	bool alone = lease->n_partitions > 0;
 
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		alone &= lease->partitions[i].intruders.alone;
+	FOR_EACH_PARTITION(p, lease)
+		alone &= p->intruders.alone;
 	return alone;
 }
 
@@ -180,8 +180,8 @@ bool lease_is_verified(const struct lease *lease)
 {
 	bool verified = lease->n_partitions > 0;
 
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		verified &= lease->partitions[i].queues.verified;
+	FOR_EACH_PARTITION(p, lease)
+		verified &= p->queues.verified;
 	return verified;
 }
 
@@ -244,9 +244,9 @@ bool lease_same_account(const struct lease *a, const struct lease *b)
 
 struct partition *lease_partition_on(const struct lease *lease, unsigned gpu)
 {
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		if (lease->partitions[i].gpu == gpu)
-			return &lease->partitions[i];
+	FOR_EACH_PARTITION(p, lease)
+		if (p->gpu == gpu)
+			return p;
 	return NULL;
 }
 

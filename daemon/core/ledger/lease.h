@@ -301,6 +301,11 @@ struct lease {
 	struct lease *touched_next;
 };
 
+/* Loops over the partitions of a lease: `it` is a pointer to one. */
+#define FOR_EACH_PARTITION(it, lease)                    \
+	for (struct partition *it = (lease)->partitions; \
+	     it && it < (lease)->partitions + (lease)->n_partitions; it++)
+
 /* What happened to a touched lease, and what the daemon does for it. */
 enum touch {
 	TOUCH_ADDED = 1 << 0,      /* new and saved: publish it on the bus */

@@ -70,14 +70,14 @@ struct arbiter *arbiter_free(struct arbiter *arbiter)
 		if (lease->touched & TOUCH_REMOVED)
 			lease_free(lease);
 	}
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		lease_free(arbiter->leases[i]);
+	FOR_EACH_LEASE(lease, arbiter)
+		lease_free(lease);
 	free(arbiter->leases);
 	free(arbiter->waiting);
 	free(arbiter->known);
 	free(arbiter->covers);
-	for (size_t i = 0; i < arbiter->n_gpus; i++)
-		free(arbiter->gpus[i].graphics.clients);
+	FOR_EACH_GPU(gpu, arbiter)
+		free(gpu->graphics.clients);
 	free(arbiter->gpus);
 	settings_free(arbiter->settings);
 	free(arbiter);
@@ -89,9 +89,7 @@ void arbiter_set_settings(struct arbiter *arbiter, struct settings *settings)
 	settings_free(arbiter->settings);
 	arbiter->settings = settings;
 
-	for (size_t i = 0; i < arbiter->n_gpus; i++) {
-		struct gpu *gpu = &arbiter->gpus[i];
-
+	FOR_EACH_GPU(gpu, arbiter) {
 		gpu->reserve_queues = settings_reserve_queues(settings, &gpu->info);
 		gpu->named_only = !settings_gpu_any(settings, gpu->info.name);
 		gpu->changed = true;
@@ -230,27 +228,21 @@ struct lease *ledger_find(const struct arbiter *arbiter, uint64_t id)
 
 struct lease *ledger_find_token(const struct arbiter *arbiter, uid_t uid, const char *token)
 {
-	for (size_t i = 0; token[0] && i < arbiter->n_leases; i++) {
-		struct lease *lease = arbiter->leases[i];
-
-		if (lease->owner == uid && lease->state != STATE_ENDING &&
+	FOR_EACH_LEASE(lease, arbiter)
+		if (token[0] && lease->owner == uid && lease->state != STATE_ENDING &&
 		    strcmp(lease->token, token) == 0)
 			return lease;
-	}
 	return NULL;
 }
 
 struct lease *ledger_find_unanswered(const struct arbiter *arbiter, const struct caller *caller,
 				     const struct request *request)
 {
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		struct lease *lease = arbiter->leases[i];
-
+	FOR_EACH_LEASE(lease, arbiter)
 		if (lease->claim_usec > 0 && lease->state != STATE_ENDING &&
 		    lease->owner == caller->uid && lease->pid == caller->pid && lease->request &&
 		    request->wait_usec == 0 && request_equal(lease->request, request))
 			return lease;
-	}
 	return NULL;
 }
 
@@ -262,15 +254,12 @@ static uint64_t possible_gpus(const struct lease *lease)
 const struct lease *ledger_find_rival(const struct arbiter *arbiter, const struct lease *lease,
 				      pid_t pid)
 {
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *other = arbiter->leases[i];
-
+	FOR_EACH_LEASE(other, arbiter)
 		if (other->id != lease->id && other->state != STATE_ENDING &&
 		    (other->adaptable || lease->adaptable) && lease_is_bound(other, pid) &&
 		    !(other->asker_bound && other->pid == pid) &&
 		    possible_gpus(other) & possible_gpus(lease))
 			return other;
-	}
 	return NULL;
 }
 
@@ -342,15 +331,15 @@ void ledger_examine_again(struct arbiter *arbiter, uint64_t gpus)
 	arbiter->changes++;
 	if (gpus == UINT64_MAX)
 		arbiter->freed_all = arbiter->changes;
-	for (gpus = add_sharing(arbiter, gpus); gpus; gpus &= gpus - 1)
-		arbiter->freed[__builtin_ctzll(gpus)] = arbiter->changes;
+	FOR_EACH_BIT(gpu, add_sharing(arbiter, gpus))
+		arbiter->freed[gpu] = arbiter->changes;
 }
 
 void ledger_grow(struct arbiter *arbiter, uint64_t gpus)
 {
-	for (unsigned i = 0; i < arbiter->n_gpus; i++)
-		if (gpus >> i & 1 && arbiter->gpus[i].lend.grow_usec == 0)
-			arbiter->gpus[i].lend.grow_usec = UINT64_MAX;
+	FOR_EACH_GPU(gpu, arbiter)
+		if (gpus >> (gpu - arbiter->gpus) & 1 && gpu->lend.grow_usec == 0)
+			gpu->lend.grow_usec = UINT64_MAX;
 }
 
 void ledger_wake(struct arbiter *arbiter, uint64_t gpus)
@@ -364,8 +353,8 @@ void ledger_wake(struct arbiter *arbiter, uint64_t gpus)
 static void recount_shared(struct arbiter *arbiter, unsigned gpu)
 {
 	memset(&arbiter->gpus[gpu].shared, 0, sizeof(arbiter->gpus[gpu].shared));
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct partition *p = lease_partition_on(arbiter->leases[i], gpu);
+	FOR_EACH_LEASE(lease, arbiter) {
+		const struct partition *p = lease_partition_on(lease, gpu);
 		struct cuset claim;
 
 		if (!p || p->isolation != ISOLATION_SHARED)
@@ -377,23 +366,21 @@ static void recount_shared(struct arbiter *arbiter, unsigned gpu)
 
 void ledger_charge(struct arbiter *arbiter, const struct lease *lease)
 {
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		gpu_charge(&arbiter->gpus[lease->partitions[i].gpu], &lease->partitions[i],
-			   lease->class);
+	FOR_EACH_PARTITION(p, lease)
+		gpu_charge(&arbiter->gpus[p->gpu], p, lease->class);
 }
 
 void ledger_discharge(struct arbiter *arbiter, const struct lease *lease)
 {
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		gpu_discharge(&arbiter->gpus[lease->partitions[i].gpu], &lease->partitions[i],
-			      lease->class);
+	FOR_EACH_PARTITION(p, lease)
+		gpu_discharge(&arbiter->gpus[p->gpu], p, lease->class);
 }
 
 void ledger_recount_shared(struct arbiter *arbiter, const struct lease *gone)
 {
-	for (size_t i = 0; i < gone->n_partitions; i++)
-		if (gone->partitions[i].isolation == ISOLATION_SHARED)
-			recount_shared(arbiter, gone->partitions[i].gpu);
+	FOR_EACH_PARTITION(p, gone)
+		if (p->isolation == ISOLATION_SHARED)
+			recount_shared(arbiter, p->gpu);
 }
 
 void ledger_put_back(struct arbiter *arbiter, struct lease *lease)
@@ -436,11 +423,11 @@ void ledger_leave_user(struct arbiter *copy, uid_t uid)
 	size_t n = 0;
 
 	copy->n_waiting = 0; /* they are the leases of the original */
-	for (size_t i = 0; i < copy->n_leases; i++)
-		if (copy->leases[i]->owner == uid)
-			copy->leases[n++] = copy->leases[i];
+	FOR_EACH_LEASE(lease, copy)
+		if (lease->owner == uid)
+			copy->leases[n++] = lease;
 		else
-			ledger_discharge(copy, copy->leases[i]);
+			ledger_discharge(copy, lease);
 	copy->n_leases = n;
 	copy->n_covers = 0;
 	for (unsigned i = 0; i < copy->n_gpus; i++) {
@@ -493,18 +480,19 @@ void ledger_view(const struct arbiter *arbiter, struct ledger_view *ret)
 
 	ret->there = *arbiter;
 	memset(first, 0, sizeof(ret->first));
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		for (size_t j = 0; j < arbiter->leases[i]->n_partitions; j++)
-			first[arbiter->leases[i]->partitions[j].gpu + 1]++;
+	FOR_EACH_LEASE(lease, arbiter)
+		FOR_EACH_PARTITION(p, lease)
+			first[p->gpu + 1]++;
 	for (size_t g = 0; g < REQUEST_WANTS; g++) {
 		next[g] = first[g];
 		first[g + 1] += first[g];
 	}
 	ret->leases = calloc(first[REQUEST_WANTS] + 1, sizeof(*ret->leases));
-	for (size_t i = 0; ret->leases && i < arbiter->n_leases; i++)
-		for (size_t j = 0; j < arbiter->leases[i]->n_partitions; j++)
-			ret->leases[next[arbiter->leases[i]->partitions[j].gpu]++] =
-				arbiter->leases[i];
+	if (!ret->leases)
+		return;
+	FOR_EACH_LEASE(lease, arbiter)
+		FOR_EACH_PARTITION(p, lease)
+			ret->leases[next[p->gpu]++] = lease;
 }
 
 const struct arbiter *ledger_on(struct ledger_view *view, unsigned gpu)
@@ -530,10 +518,10 @@ void ledger_follow(struct arbiter *arbiter, struct lease *lease)
 {
 	lease->verify.pending = lease->verify.false_ack = lease->lend.late = false;
 	ledger_discharge(arbiter, lease);
-	for (size_t i = 0; i < lease->n_partitions; i++) {
-		lease->partitions[i].occupied = lease->partitions[i].cus;
-		lease->partitions[i].charged = lease->partitions[i].granted;
-		lease->partitions[i].stopped = lease->partitions[i].paused;
+	FOR_EACH_PARTITION(p, lease) {
+		p->occupied = p->cus;
+		p->charged = p->granted;
+		p->stopped = p->paused;
 	}
 	ledger_recount_shared(arbiter, lease);
 	ledger_charge(arbiter, lease);
@@ -542,8 +530,7 @@ void ledger_follow(struct arbiter *arbiter, struct lease *lease)
 
 void ledger_show(const struct arbiter *arbiter, struct lease *lease, struct lease *saved)
 {
-	for (size_t i = 0; i < saved->n_partitions; i++) {
-		struct partition *p = &saved->partitions[i];
+	FOR_EACH_PARTITION(p, saved) {
 		const struct partition *now = lease_partition_on(lease, p->gpu);
 
 		if (!now) { /* its GPU is gone */

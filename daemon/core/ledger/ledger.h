@@ -70,6 +70,13 @@ struct arbiter {
 	uint64_t masks_usec; /* when that scan was judged; 0: there was none */
 };
 
+/* Loops over the leases in the order of ids, and over the GPUs: `it` is a pointer to one. None is added meanwhile. */
+#define FOR_EACH_LEASE(it, arbiter)                           \
+	for (struct lease **it##_at = (arbiter)->leases, *it; \
+	     it##_at < (arbiter)->leases + (arbiter)->n_leases && (it = *it##_at); it##_at++)
+#define FOR_EACH_GPU(it, arbiter) \
+	for (struct gpu *it = (arbiter)->gpus; it < (arbiter)->gpus + (arbiter)->n_gpus; it++)
+
 /* Takes settings. first_id: the first lease id to hand out. */
 int arbiter_new(struct settings *settings, const struct gpu_info *gpus, size_t n_gpus,
 		uint64_t first_id, struct arbiter **ret);

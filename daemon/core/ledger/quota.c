@@ -18,9 +18,9 @@ uint64_t quota_gpus(const struct arbiter *arbiter, const struct tenant *tenant, 
 {
 	uint64_t gpus = 0;
 
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		if (held_by(arbiter->leases[i], tenant, uid, except_lease))
-			gpus |= lease_gpus(arbiter->leases[i]);
+	FOR_EACH_LEASE(lease, arbiter)
+		if (held_by(lease, tenant, uid, except_lease))
+			gpus |= lease_gpus(lease);
 	return gpus;
 }
 
@@ -64,13 +64,10 @@ void quota_shares(const struct arbiter *arbiter, const struct tenant *tenant, ui
 
 	memset(ret, 0, arbiter->n_gpus * sizeof(*ret));
 	memset(claimed, 0, arbiter->n_gpus * sizeof(*claimed));
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
-
+	FOR_EACH_LEASE(lease, arbiter) {
 		if (lease->n_partitions == 0 || !held_by(lease, tenant, uid, except_lease))
 			continue;
-		for (size_t j = 0; j < lease->n_partitions; j++) {
-			const struct partition *p = &lease->partitions[j];
+		FOR_EACH_PARTITION(p, lease) {
 			const struct cuset claim = partition_claim(p);
 
 			quota_add_share(arbiter, lease, p, &ret[p->gpu]);

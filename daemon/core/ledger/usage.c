@@ -179,9 +179,9 @@ static struct lease_account account_of(const struct lease *lease, uint64_t now_u
 		account.use = USE_WAITS;
 	else if (lease->n_partitions > 0)
 		account.use = USE_HOLDS;
-	for (size_t i = 0; i < lease->n_partitions; i++) {
-		account.cus += lease->partitions[i].count;
-		account.queues += lease->partitions[i].granted.queues;
+	FOR_EACH_PARTITION(p, lease) {
+		account.cus += p->count;
+		account.queues += p->granted.queues;
 	}
 	return account;
 }

@@ -118,11 +118,11 @@ void queue_find_barriers(struct arbiter *arbiter)
 		if (bars(lease))
 			barred |= needed_gpus(arbiter, lease, lease->wait.candidates & left);
 		left &= ~barred;
-		for (; barred; barred &= barred - 1)
-			set_barrier(arbiter, (unsigned)__builtin_ctzll(barred), lease);
+		FOR_EACH_BIT(gpu, barred)
+			set_barrier(arbiter, (unsigned)gpu, lease);
 	}
-	for (; left; left &= left - 1)
-		set_barrier(arbiter, (unsigned)__builtin_ctzll(left), NULL);
+	FOR_EACH_BIT(gpu, left)
+		set_barrier(arbiter, (unsigned)gpu, NULL);
 }
 
 void queue_judged(struct arbiter *arbiter, struct lease *lease, uint64_t candidates,
@@ -142,9 +142,9 @@ void queue_judged(struct arbiter *arbiter, struct lease *lease, uint64_t candida
 
 void queue_served(struct arbiter *arbiter, const struct lease *lease)
 {
-	for (size_t i = 0; i < arbiter->n_gpus; i++)
-		if (arbiter->gpus[i].barrier.rank.id == lease->id)
-			arbiter->gpus[i].barrier.since_usec = 0;
+	FOR_EACH_GPU(gpu, arbiter)
+		if (gpu->barrier.rank.id == lease->id)
+			gpu->barrier.since_usec = 0;
 }
 
 /* ---- how long a GPU is barred ------------------------------------------------------ */
@@ -213,14 +213,11 @@ void queue_time_barriers(struct arbiter *arbiter, uint64_t now_usec)
 	}
 	if (changed)
 		queue_find_barriers(arbiter);
-	for (size_t i = 0; i < arbiter->n_gpus; i++) {
-		struct gpu *gpu = &arbiter->gpus[i];
-
+	FOR_EACH_GPU(gpu, arbiter)
 		if (gpu->barrier.rank.id && !gpu->barrier.since_usec)
 			gpu->barrier.since_usec = now_usec;
 		else if (!gpu->barrier.rank.id && gpu->barrier.since_usec && examined)
 			open_gpu(gpu, now_usec);
-	}
 }
 
 uint64_t queue_next_limit(const struct arbiter *arbiter)

@@ -49,9 +49,9 @@ static enum tie tie_at(const struct arbiter *arbiter, const struct lease *lease,
 static const struct lease *find_tied(const struct arbiter *arbiter, const struct observed *row)
 {
 	for (size_t up = 0; up <= row->n_ancestors; up++)
-		for (size_t i = 0; i < arbiter->n_leases; i++)
-			if (tie_at(arbiter, arbiter->leases[i], row, up))
-				return arbiter->leases[i];
+		FOR_EACH_LEASE(lease, arbiter)
+			if (tie_at(arbiter, lease, row, up))
+				return lease;
 	return NULL;
 }
 
@@ -74,11 +74,9 @@ static const struct lease *find_in_unit(const struct arbiter *arbiter, const str
 {
 	const struct lease *found = NULL;
 
-	for (size_t i = 0; row->unit[0] && i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
-
-		if (lease->state == STATE_WAITING || strcmp(lease->unit, row->unit) != 0 ||
-		    !is_user_of(arbiter, lease, row))
+	FOR_EACH_LEASE(lease, arbiter) {
+		if (!row->unit[0] || lease->state == STATE_WAITING ||
+		    strcmp(lease->unit, row->unit) != 0 || !is_user_of(arbiter, lease, row))
 			continue;
 		if (found)
 			return NULL;
@@ -129,17 +127,18 @@ bool attribution_of_pid(const struct arbiter *arbiter, pid_t pid, struct known_p
 	const struct known_process *known = known_with_lease(arbiter, pid)
 						    ?: known_find(arbiter, pid, 0);
 
-	for (size_t i = 0; !known && i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
-
-		if (!lease_is_bound(lease, pid))
-			continue;
-		*ret = (struct known_process){ .pid = pid, .lease = lease->id, .uid = (uid_t)-1 };
+	if (known) {
+		*ret = *known;
 		return true;
 	}
-	if (known)
-		*ret = *known;
-	return known != NULL;
+	FOR_EACH_LEASE(lease, arbiter)
+		if (lease_is_bound(lease, pid)) {
+			*ret = (struct known_process){ .pid = pid,
+						       .lease = lease->id,
+						       .uid = (uid_t)-1 };
+			return true;
+		}
+	return false;
 }
 
 bool attribution_is_bound(const struct arbiter *arbiter, const struct lease *lease,

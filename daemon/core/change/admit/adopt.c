@@ -162,8 +162,7 @@ static int check_ids(const struct arbiter *arbiter, const struct lease *lease, c
 static int check_pair(const struct arbiter *arbiter, const struct lease *lease,
 		      const struct partition *p, const struct lease *other, char *why, size_t size)
 {
-	for (size_t i = 0; i < other->n_partitions; i++) {
-		const struct partition *q = &other->partitions[i];
+	FOR_EACH_PARTITION(q, other) {
 		const char *shared = p->gpu == q->gpu
 					     ? partition_conflict(lease->class, p, other->class, q)
 					     : NULL;
@@ -201,10 +200,10 @@ static bool may_collide(const struct gpu *gpu, enum lease_class lease_class,
 static void add_firm(const struct arbiter *arbiter, unsigned gpu, uint64_t *queues,
 		     uint64_t *processes)
 {
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct partition *p = lease_partition_on(arbiter->leases[i], gpu);
+	FOR_EACH_LEASE(lease, arbiter) {
+		const struct partition *p = lease_partition_on(lease, gpu);
 
-		if (!p || arbiter->leases[i]->class == CLASS_BESTEFFORT)
+		if (!p || lease->class == CLASS_BESTEFFORT)
 			continue;
 		*queues += p->charged.queues;
 		*processes += p->charged.processes;
@@ -273,9 +272,7 @@ static unsigned count_passes(unsigned saved)
 /* Computes what follows from the members that are saved. */
 static void derive(const struct arbiter *arbiter, struct lease *lease)
 {
-	for (size_t i = 0; i < lease->n_partitions; i++) {
-		struct partition *p = &lease->partitions[i];
-
+	FOR_EACH_PARTITION(p, lease) {
 		if (p->adaptation && lease->lend.never_granted)
 			p->adaptation->promised = p->cus;
 		if (p->gpu == GPU_ABSENT)
@@ -303,8 +300,8 @@ static void drop_impossible(struct lease *lease, uint64_t possible)
  * oversubscribed until the first scan. */
 static void mark_oversubscribed(struct arbiter *arbiter, const struct lease *lease)
 {
-	for (size_t i = 0; i < lease->n_partitions; i++) {
-		struct gpu *gpu = &arbiter->gpus[lease->partitions[i].gpu];
+	FOR_EACH_PARTITION(p, lease) {
+		struct gpu *gpu = &arbiter->gpus[p->gpu];
 
 		if (!arbiter->settings->oversubscribe_besteffort &&
 		    (gpu->charged.queues > gpu->info.queue_slots ||
@@ -353,13 +350,13 @@ int arbiter_adopt(struct arbiter *arbiter, struct lease *lease, const char *lost
 /* Does another borrower occupy CUs that left the mask of this one? */
 static bool was_acknowledged(const struct arbiter *arbiter, const struct lease *lease)
 {
-	for (size_t i = 0; i < lease->n_partitions; i++) {
-		const struct partition *p = &lease->partitions[i];
+	FOR_EACH_PARTITION(p, lease) {
 		struct cuset left = p->occupied;
 
 		cuset_remove(&left, &p->cus);
-		for (size_t j = 0; !cuset_empty(&left) && j < arbiter->n_leases; j++) {
-			const struct lease *other = arbiter->leases[j];
+		if (cuset_empty(&left))
+			continue;
+		FOR_EACH_LEASE(other, arbiter) {
 			const struct partition *q = lease_partition_on(other, p->gpu);
 
 			if (other != lease && other->adaptable && lease_is_active(other) && q &&
@@ -397,16 +394,16 @@ static void assume_acknowledged(struct arbiter *arbiter, struct lease *lease)
 
 void arbiter_adopted(struct arbiter *arbiter, uint64_t now_usec)
 {
-	for (unsigned i = 0; i < arbiter->n_gpus; i++)
-		arbiter->gpus[i].lend.grown_usec = now_usec;
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		lend_rest(arbiter, arbiter->leases[i], now_usec);
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		reactivate(arbiter, arbiter->leases[i]);
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		assume_acknowledged(arbiter, arbiter->leases[i]);
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		lifecycle_review_bound(arbiter, arbiter->leases[i]);
+	FOR_EACH_GPU(gpu, arbiter)
+		gpu->lend.grown_usec = now_usec;
+	FOR_EACH_LEASE(lease, arbiter)
+		lend_rest(arbiter, lease, now_usec);
+	FOR_EACH_LEASE(lease, arbiter)
+		reactivate(arbiter, lease);
+	FOR_EACH_LEASE(lease, arbiter)
+		assume_acknowledged(arbiter, lease);
+	FOR_EACH_LEASE(lease, arbiter)
+		lifecycle_review_bound(arbiter, lease);
 	/* Holders acknowledge to this daemon what they did before it started. */
 	arbiter_give_time(arbiter, now_usec);
 	preemption_adopted(arbiter);

@@ -67,14 +67,12 @@ static int copy_leases(struct play *play)
 	struct arbiter *there = &play->there;
 	uint64_t gpus = 0;
 
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		if (is_near(play, arbiter->leases[i])) {
-			gpus |= lease_gpus(arbiter->leases[i]);
+	FOR_EACH_LEASE(lease, arbiter)
+		if (is_near(play, lease)) {
+			gpus |= lease_gpus(lease);
 			play->n_near++;
 		}
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
-
+	FOR_EACH_LEASE(lease, arbiter) {
 		if (!(lease_gpus(lease) & gpus))
 			continue;
 		if (lease_next_version(lease, lease->n_partitions,
@@ -137,10 +135,10 @@ static void note_granted(struct play *play, const struct lease *lease)
 	const struct arbiter *there = &play->there;
 
 	play->granted = true;
-	for (size_t i = 0; lease->state != STATE_INACTIVE && i < there->n_leases; i++)
-		if (lease_borrows(there->leases[i]) &&
-		    borrow_overlap(there, lease, there->leases[i], NULL) > 0)
-			add_time(play, there->leases[i]->id, &play->until_usec);
+	FOR_EACH_LEASE(other, there)
+		if (lease->state != STATE_INACTIVE && lease_borrows(other) &&
+		    borrow_overlap(there, lease, other, NULL) > 0)
+			add_time(play, other->id, &play->until_usec);
 }
 
 /* Takes the leases of a step. */
@@ -285,8 +283,7 @@ static void add_lease(const struct arbiter *arbiter, const struct lease *lease,
 {
 	bool moved = then->lend.moves > lease->lend.moves, paused = false;
 
-	for (size_t i = 0; i < lease->n_partitions; i++) {
-		const struct partition *p = &lease->partitions[i];
+	FOR_EACH_PARTITION(p, lease) {
 		const struct partition *q = lease_partition_on(then, p->gpu);
 
 		if (!q || !(gpus >> p->gpu & 1))
@@ -308,18 +305,18 @@ static int add_leases(const struct play *play, struct effects *effects)
 	const struct arbiter *then = &play->there;
 	size_t room = 1;
 
-	for (size_t i = 0; i < then->n_leases; i++)
-		room += then->leases[i]->n_partitions;
+	FOR_EACH_LEASE(lease, then)
+		room += lease->n_partitions;
 	effects->shrinks = calloc(room, sizeof(*effects->shrinks));
 	effects->pauses = calloc(room, sizeof(*effects->pauses));
 	effects->moves = calloc(room, sizeof(*effects->moves));
 	if (!effects->shrinks || !effects->pauses || !effects->moves)
 		return -ENOMEM;
-	for (size_t i = 0; i < then->n_leases; i++) {
-		const struct lease *lease = ledger_find(play->arbiter, then->leases[i]->id);
+	FOR_EACH_LEASE(next, then) {
+		const struct lease *lease = ledger_find(play->arbiter, next->id);
 
 		if (lease && lease->state != STATE_ENDING)
-			add_lease(play->arbiter, lease, then->leases[i], play->gpus, effects);
+			add_lease(play->arbiter, lease, next, play->gpus, effects);
 	}
 	return 0;
 }
@@ -426,10 +423,10 @@ static int find_gpus(const struct arbiter *arbiter, const struct request *reques
 		found = advice_find(arbiter, proposal, ADVICE_REVOCABLE, &effects->revoked);
 		if (found < 0 || (found == 0 && set->n == 0))
 			return found;
-		for (size_t i = 0; found > 0 && i < arbiter->n_leases; i++)
-			if (advice_is_leaving(arbiter->leases[i]) ||
-			    is_revoked(effects, arbiter->leases[i]->id))
-				*ret |= lease_gpus(arbiter->leases[i]);
+		FOR_EACH_LEASE(lease, arbiter)
+			if (found > 0 &&
+			    (advice_is_leaving(lease) || is_revoked(effects, lease->id)))
+				*ret |= lease_gpus(lease);
 		if (set->n > 0) /* only if it does not fit after the moves */
 			effects->revoked.n = 0;
 	}

@@ -84,8 +84,9 @@ void lifecycle_review_bound(struct arbiter *arbiter, struct lease *lease)
 		ledger_touch(arbiter, lease, TOUCH_SAVE);
 	}
 	lease->lend.unbound = lease->adaptable && lease->n_bound == 0;
-	for (size_t i = 0; lease->lend.unbound && i < lease->n_partitions; i++)
-		lease->partitions[i].adaptation->promised = (struct cuset){ 0 };
+	FOR_EACH_PARTITION(p, lease)
+		if (lease->lend.unbound)
+			p->adaptation->promised = (struct cuset){ 0 };
 }
 
 int arbiter_bind(struct arbiter *arbiter, uint64_t id, pid_t pid, bool delegated)
@@ -197,9 +198,7 @@ void lifecycle_expire_durations(struct arbiter *arbiter, uint64_t now_usec)
 {
 	char reason[REQUEST_TEXT];
 
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		struct lease *lease = arbiter->leases[i];
-
+	FOR_EACH_LEASE(lease, arbiter) {
 		if (lifecycle_notice_at(arbiter, lease) > now_usec)
 			continue;
 		snprintf(reason, sizeof(reason), "its duration of %llu s is over",

@@ -64,9 +64,7 @@ static void make_waiting(struct lease *next)
 
 int arbiter_plan_requeue(struct arbiter *arbiter, struct lease **ret)
 {
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		struct lease *lease = arbiter->leases[i];
-
+	FOR_EACH_LEASE(lease, arbiter) {
 		if (!(lease->returned && lease_requeues(lease)) &&
 		    !wait_begins_elsewhere(arbiter, lease))
 			continue;
@@ -83,8 +81,8 @@ int arbiter_plan_requeue(struct arbiter *arbiter, struct lease **ret)
 
 static bool any_revoked_for(const struct arbiter *arbiter, uint64_t id)
 {
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		if (arbiter->leases[i]->revoked_for == id)
+	FOR_EACH_LEASE(lease, arbiter)
+		if (lease->revoked_for == id)
 			return true;
 	return false;
 }
@@ -213,20 +211,16 @@ static bool make_room_for_all(struct arbiter *arbiter, uint64_t now_usec, unsign
 int arbiter_make_room(struct arbiter *arbiter, uint64_t now_usec, unsigned *steps,
 		      struct move_set *ret)
 {
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		struct lease *lease = arbiter->leases[i];
-
+	FOR_EACH_LEASE(lease, arbiter)
 		if (lease->revoked_for && lease->state == STATE_REVOKING &&
 		    !is_waited_for(arbiter, lease))
 			keep(arbiter, lease);
-	}
 	return make_room_for_all(arbiter, now_usec, steps, ret);
 }
 
 void preemption_adopted(struct arbiter *arbiter)
 {
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
+	FOR_EACH_LEASE(lease, arbiter) {
 		struct lease *by = ledger_find(arbiter, lease->revoked_for);
 
 		if (by && by->state == STATE_WAITING)

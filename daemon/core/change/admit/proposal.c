@@ -179,11 +179,9 @@ uint64_t arbiter_next_deadline(const struct arbiter *arbiter)
 		if (lease->wait.search_usec)
 			next = min_u64(next, lease->wait.search_usec);
 	}
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		next = min_u64(next, next_of_lease(arbiter, arbiter->leases[i]));
-	for (size_t i = 0; i < arbiter->n_gpus; i++) {
-		const struct gpu *gpu = &arbiter->gpus[i];
-
+	FOR_EACH_LEASE(lease, arbiter)
+		next = min_u64(next, next_of_lease(arbiter, lease));
+	FOR_EACH_GPU(gpu, arbiter) {
 		if (arbiter->lending && gpu->lend.grow_usec > 0)
 			next = min_u64(next, gpu->lend.grow_usec);
 		if (arbiter->lending)

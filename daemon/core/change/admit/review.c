@@ -45,11 +45,11 @@ static bool check_tenant(struct review *review)
 				 class_names[lease->class], class_names[tenant->class],
 				 tenant->name);
 	most = max_u(tenant->priority, PRIORITY_NORMAL);
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		if (lease->partitions[i].priority > most)
+	FOR_EACH_PARTITION(p, lease)
+		if (p->priority > most)
 			return forbidden(review,
 					 "priority %u is above %u, the highest of tenant %s",
-					 lease->partitions[i].priority, most, tenant->name);
+					 p->priority, most, tenant->name);
 	return true;
 }
 
@@ -94,11 +94,8 @@ static void hold_all(const struct review *review, struct held *ret)
 			continue;
 		ret->leases++;
 		ret->gpus |= lease_gpus(lease);
-		for (size_t j = 0; j < lease->n_partitions; j++) {
-			const struct partition *p = &lease->partitions[j];
-
+		FOR_EACH_PARTITION(p, lease)
 			hold(arbiter, lease, p, &ret->on[p->gpu]);
-		}
 	}
 }
 
@@ -113,8 +110,8 @@ static unsigned count_gpus(const struct arbiter *arbiter)
 {
 	unsigned n = 0;
 
-	for (size_t i = 0; i < arbiter->n_gpus; i++)
-		n += !arbiter->gpus[i].absent;
+	FOR_EACH_GPU(gpu, arbiter)
+		n += !gpu->absent;
 	return n;
 }
 
@@ -147,16 +144,15 @@ static bool check_quotas(struct review *review)
 			 limit_of(&tenant->max_gpus, count_gpus(review->arbiter)),
 			 (unsigned)__builtin_popcountll(held.gpus)))
 		return false;
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		if (!check_gpu(review, &held, lease->partitions[i].gpu))
+	FOR_EACH_PARTITION(p, lease)
+		if (!check_gpu(review, &held, p->gpu))
 			return false;
 	return true;
 }
 
 void arbiter_review(struct arbiter *arbiter)
 {
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		struct lease *lease = arbiter->leases[i];
+	FOR_EACH_LEASE(lease, arbiter) {
 		struct review review = { .arbiter = arbiter, .lease = lease };
 
 		if (lease->n_partitions == 0 || lease->state == STATE_ENDING)

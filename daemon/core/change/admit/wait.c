@@ -116,10 +116,10 @@ static bool is_barred(const struct arbiter *arbiter, const struct lease *lease)
 {
 	const struct rank rank = lease_rank(lease);
 
-	for (uint64_t left = lease->wait.candidates; left; left &= left - 1) {
-		const struct gpu *gpu = &arbiter->gpus[__builtin_ctzll(left)];
+	FOR_EACH_BIT(g, lease->wait.candidates) {
+		const struct rank *barrier = &arbiter->gpus[g].barrier.rank;
 
-		if (!gpu->barrier.rank.id || !queue_before(&gpu->barrier.rank, &rank))
+		if (!barrier->id || !queue_before(barrier, &rank))
 			return false;
 	}
 	return true;
@@ -183,12 +183,9 @@ static bool any_disturbs(const struct arbiter *arbiter)
 {
 	const bool drawn = arbiter->settings->graphics == GRAPHICS_REFUSE_REALTIME;
 
-	for (size_t i = 0; i < arbiter->n_gpus; i++) {
-		const struct gpu *gpu = &arbiter->gpus[i];
-
+	FOR_EACH_GPU(gpu, arbiter)
 		if (!cuset_empty(&gpu->outside) || (drawn && gpu->graphics.state == GRAPHICS_DRAWN))
 			return true;
-	}
 	return false;
 }
 
@@ -235,8 +232,8 @@ static bool lacks_cus(const struct arbiter *arbiter, const struct lease *lease,
 
 	for (size_t i = 0; i < request->n_wants; i++)
 		least = min_u(least, least_cus(&request->wants[i]));
-	for (uint64_t left = lease->wait.candidates; left; left &= left - 1)
-		gpus += free[__builtin_ctzll(left)] >= least;
+	FOR_EACH_BIT(g, lease->wait.candidates)
+		gpus += free[g] >= least;
 	return needs_candidates(arbiter, lease) && gpus < request->n_wants;
 }
 
@@ -434,8 +431,7 @@ void arbiter_expire(struct arbiter *arbiter, uint64_t now_usec)
 			 wait);
 		arbiter_end(arbiter, lease, RESULT_TIMED_OUT, reason);
 	}
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		struct lease *lease = arbiter->leases[i];
+	FOR_EACH_LEASE(lease, arbiter) {
 		char reason[2 * REQUEST_TEXT];
 
 		if (lease->lend.give_up_usec > now_usec || lease->state != STATE_ACTIVATING)
@@ -458,14 +454,11 @@ void wait_gpus_changed(struct arbiter *arbiter)
 /* Has a holder on a GPU that the waiting lease could use not acknowledged a move, or that it shrank for one? */
 static bool any_moves(const struct arbiter *arbiter, const struct lease *waiting)
 {
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
-
+	FOR_EACH_LEASE(lease, arbiter)
 		if (lease->adaptable && lease->state == STATE_GRANTED &&
 		    (lease->generation != lease->acknowledged || lease->verify.pending) &&
 		    (lease_gpus(lease) & waiting->wait.candidates))
 			return true;
-	}
 	return false;
 }
 
@@ -484,13 +477,10 @@ static uint64_t rested_at(const struct arbiter *arbiter, const struct lease *wai
 {
 	uint64_t interval = arbiter->settings->activate_min_interval_usec, next = UINT64_MAX;
 
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
-
+	FOR_EACH_LEASE(lease, arbiter)
 		if (lease->lend.moves > 0 && lease->lend.moved_usec + interval > now_usec &&
 		    (lease_gpus(lease) & waiting->wait.candidates))
 			next = min_u64(next, lease->lend.moved_usec + interval);
-	}
 	return next < UINT64_MAX ? next : 0;
 }
 

@@ -85,6 +85,6 @@ void arbiter_set_enforced(struct arbiter *arbiter, struct lease *lease, bool enf
 
 void cap_mark(struct lease *lease)
 {
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		lease->partitions[i].capped = lease->cap.active;
+	FOR_EACH_PARTITION(p, lease)
+		p->capped = lease->cap.active;
 }

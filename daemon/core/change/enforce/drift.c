@@ -99,13 +99,10 @@ static bool take_all(struct lease *lease, unsigned kinds, uint64_t now_usec, uin
 {
 	bool changed = false;
 
-	for (size_t i = 0; i < lease->n_partitions; i++) {
-		struct partition *p = &lease->partitions[i];
-
+	FOR_EACH_PARTITION(p, lease)
 		for (unsigned kind = 0; kind < DRIFT_KINDS; kind++)
 			if (kinds & 1U << kind)
 				changed |= take(&p->drift[kind], p, kind, now_usec, grace_usec);
-	}
 	return changed;
 }
 
@@ -141,13 +138,13 @@ void arbiter_drift_text(const struct arbiter *arbiter, const struct lease *lease
 	size_t n = 0;
 
 	ret[0] = '\0';
-	for (size_t i = 0; i < lease->n_partitions; i++)
+	FOR_EACH_PARTITION(p, lease)
 		for (unsigned kind = 0; kind < DRIFT_KINDS; kind++) {
 			char text[192];
 
-			if (!lease->partitions[i].drift[kind].lasts || n >= size)
+			if (!p->drift[kind].lasts || n >= size)
 				continue;
-			put_drift(arbiter, &lease->partitions[i], kind, text, sizeof(text));
+			put_drift(arbiter, p, kind, text, sizeof(text));
 			n += (size_t)snprintf(ret + n, size - n, "%s%s", n > 0 ? ", " : "", text);
 		}
 }
@@ -162,9 +159,8 @@ static bool disturbs_realtime(const struct arbiter *arbiter, const struct lease 
 
 		if (cover->lease != lease->id || !cover_is_outside(arbiter, cover))
 			continue;
-		for (size_t j = 0; j < arbiter->n_leases; j++)
-			if (arbiter->leases[j]->class == CLASS_REALTIME &&
-			    cover_disturbs(cover, arbiter->leases[j]))
+		FOR_EACH_LEASE(other, arbiter)
+			if (other->class == CLASS_REALTIME && cover_disturbs(cover, other))
 				return true;
 	}
 	return false;
@@ -229,18 +225,14 @@ static bool is_sole(const struct arbiter *arbiter, unsigned gpu)
 
 static void set_tiers(struct arbiter *arbiter)
 {
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		struct lease *lease = arbiter->leases[i];
-
-		for (size_t j = 0; j < lease->n_partitions; j++) {
-			struct partition *p = &lease->partitions[j];
+	FOR_EACH_LEASE(lease, arbiter)
+		FOR_EACH_PARTITION(p, lease) {
 			bool sole = is_sole(arbiter, p->gpu);
 
 			if (p->sole != sole)
 				ledger_touch(arbiter, lease, TOUCH_REASON);
 			p->sole = sole;
 		}
-	}
 }
 
 void arbiter_judge_drift(struct arbiter *arbiter, uint64_t now_usec)
@@ -276,9 +268,7 @@ uint64_t arbiter_drift_at(const struct arbiter *arbiter, enum fresh fresh)
 	unsigned kinds = kinds_of(fresh);
 	uint64_t next = UINT64_MAX;
 
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
-
+	FOR_EACH_LEASE(lease, arbiter)
 		for (size_t j = 0; j < lease->n_partitions && lease->state != STATE_ENDING; j++)
 			for (unsigned kind = 0; kind < DRIFT_KINDS; kind++) {
 				const struct drift *drift = &lease->partitions[j].drift[kind];
@@ -287,6 +277,5 @@ uint64_t arbiter_drift_at(const struct arbiter *arbiter, enum fresh fresh)
 				if ((kinds & 1U << kind) && at < next)
 					next = at;
 			}
-	}
 	return next;
 }

@@ -43,8 +43,8 @@ static uint64_t let_go_usec(const struct arbiter *arbiter, const struct lease *l
 {
 	uint64_t longest = 0;
 
-	for (size_t i = 0; i < lease->n_partitions; i++) {
-		unsigned msec = arbiter->gpus[lease->partitions[i].gpu].info.preemption_msec;
+	FOR_EACH_PARTITION(p, lease) {
+		unsigned msec = arbiter->gpus[p->gpu].info.preemption_msec;
 
 		longest = max_u64(longest,
 				  msec == 0 ? ENFORCE_LET_GO_USEC
@@ -95,9 +95,7 @@ static void apply(struct arbiter *arbiter, struct lease *lease)
 enum enforce_step arbiter_next_enforce_step(struct arbiter *arbiter, uint64_t now_usec,
 					    struct lease **ret)
 {
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		struct lease *lease = arbiter->leases[i];
-
+	FOR_EACH_LEASE(lease, arbiter) {
 		if (lease->enforce.due_usec > now_usec)
 			continue;
 		if (lease->enforce.step >= last_step(arbiter, lease)) { /* policy was changed */
@@ -149,9 +147,7 @@ void arbiter_give_time(struct arbiter *arbiter, uint64_t now_usec)
 	uint64_t until = now_usec + min_u64(arbiter->settings->activate_grace_usec, REPEAT_USEC);
 	bool given = false;
 
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		struct lease *lease = arbiter->leases[i];
-
+	FOR_EACH_LEASE(lease, arbiter) {
 		if (lease->state != STATE_GRANTED || lease->enforce.due_usec >= until)
 			continue;
 		lease->enforce.due_usec = until;
@@ -161,16 +157,14 @@ void arbiter_give_time(struct arbiter *arbiter, uint64_t now_usec)
 		given = true;
 	}
 	/* Derived from the deadlines of borrowers: arbiter_lend() does it again. */
-	for (size_t i = 0; given && i < arbiter->n_leases; i++)
-		if (lease_deadline_awaits(arbiter->leases[i]))
-			arbiter->leases[i]->deadline_usec = UINT64_MAX;
+	FOR_EACH_LEASE(lease, arbiter)
+		if (given && lease_deadline_awaits(lease))
+			lease->deadline_usec = UINT64_MAX;
 }
 
 void arbiter_forget_frozen(struct arbiter *arbiter)
 {
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		struct lease *lease = arbiter->leases[i];
-
+	FOR_EACH_LEASE(lease, arbiter) {
 		if (!lease->enforce.frozen || lease->enforce.step >= ENFORCE_STEP_FREEZE)
 			continue;
 		lease->enforce.frozen = false;

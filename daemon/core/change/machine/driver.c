@@ -33,9 +33,7 @@ void arbiter_restored(struct arbiter *arbiter, uint64_t id, uint64_t usec)
 void arbiter_gpu_reset(struct arbiter *arbiter, unsigned gpu, uint64_t now_usec)
 {
 	arbiter->gpus[gpu].reset_until_usec = now_usec + RESET_USEC;
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		struct lease *lease = arbiter->leases[i];
-
+	FOR_EACH_LEASE(lease, arbiter) {
 		const struct partition *p = lease_partition_on(lease, gpu);
 
 		if (!p || lease->state == STATE_ENDING)
@@ -53,16 +51,14 @@ void arbiter_gpu_reset_ended(struct arbiter *arbiter, unsigned gpu)
 		return;
 	arbiter->gpus[gpu].reset_until_usec = 0;
 	ledger_wake(arbiter, UINT64_C(1) << gpu);
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		if (lease_partition_on(arbiter->leases[i], gpu))
-			ledger_touch(arbiter, arbiter->leases[i], TOUCH_CHANGED);
+	FOR_EACH_LEASE(lease, arbiter)
+		if (lease_partition_on(lease, gpu))
+			ledger_touch(arbiter, lease, TOUCH_CHANGED);
 }
 
 void arbiter_forget_resets(struct arbiter *arbiter)
 {
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		struct lease *lease = arbiter->leases[i];
-
+	FOR_EACH_LEASE(lease, arbiter) {
 		if (!lease->reset.pending || lease->observed.processes > 0)
 			continue;
 		lease->reset.pending = false;

@@ -93,9 +93,9 @@ static bool is_counted(const struct arbiter *arbiter, const struct observed_clie
 /* The gaps of a partition tell whether a process draws. */
 static void touch_leases(struct arbiter *arbiter, unsigned gpu)
 {
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		if (lease_partition_on(arbiter->leases[i], gpu))
-			ledger_touch(arbiter, arbiter->leases[i], TOUCH_CHANGED);
+	FOR_EACH_LEASE(lease, arbiter)
+		if (lease_partition_on(lease, gpu))
+			ledger_touch(arbiter, lease, TOUCH_CHANGED);
 }
 
 static void replace(struct arbiter *arbiter, unsigned index, const struct gpu_graphics *now)
@@ -174,8 +174,8 @@ void arbiter_observe_clients(struct arbiter *arbiter, const struct observed_clie
 
 bool arbiter_has_user_queues(const struct arbiter *arbiter)
 {
-	for (unsigned i = 0; i < arbiter->n_gpus; i++)
-		if (!arbiter->gpus[i].absent && arbiter->gpus[i].info.drm_queues)
+	FOR_EACH_GPU(gpu, arbiter)
+		if (!gpu->absent && gpu->info.drm_queues)
 			return true;
 	return false;
 }

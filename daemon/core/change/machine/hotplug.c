@@ -92,9 +92,7 @@ static bool is_listed(const struct gpu_info *gpus, size_t n, const char *name)
 
 static void end_leases(struct arbiter *arbiter, unsigned slot, const char *reason)
 {
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		struct lease *lease = arbiter->leases[i];
-
+	FOR_EACH_LEASE(lease, arbiter) {
 		if (!(lease_gpus(lease) & bit_u64(slot)))
 			continue;
 		if (lease->state == STATE_ENDING)
@@ -123,9 +121,9 @@ static bool is_drained(const struct arbiter *arbiter, const char *name)
 {
 	bool draining = false;
 
-	for (size_t i = 0; i < arbiter->n_gpus; i++)
-		if (strcmp(arbiter->gpus[i].info.name, name) == 0)
-			draining = arbiter->gpus[i].draining;
+	FOR_EACH_GPU(gpu, arbiter)
+		if (strcmp(gpu->info.name, name) == 0)
+			draining = gpu->draining;
 	return draining;
 }
 

@@ -129,12 +129,10 @@ static bool is_same(const struct intruders *now, const struct intruders *before)
 
 void intruders_review(struct arbiter *arbiter, uint64_t now_usec)
 {
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		struct lease *lease = arbiter->leases[i];
+	FOR_EACH_LEASE(lease, arbiter) {
 		bool same = true;
 
-		for (size_t j = 0; j < lease->n_partitions; j++) {
-			struct partition *p = &lease->partitions[j];
+		FOR_EACH_PARTITION(p, lease) {
 			struct intruders now;
 
 			find_all(arbiter, lease, p, now_usec, &now);

@@ -62,18 +62,19 @@ static void spread_use(struct arbiter *arbiter, struct partition *first, const s
 {
 	struct observed rest = *row;
 
-	for (size_t i = 0; i < arbiter->n_leases && rest.queues > 0; i++) {
-		struct partition *p = lease_partition_on(arbiter->leases[i], first->gpu);
+	FOR_EACH_LEASE(lease, arbiter) {
+		struct partition *p = lease_partition_on(lease, first->gpu);
 		uint64_t room, part;
 
-		if (!p || p == first || !attribution_may_use(arbiter, arbiter->leases[i], process))
+		if (rest.queues == 0 || !p || p == first ||
+		    !attribution_may_use(arbiter, lease, process))
 			continue;
 		room = beyond(p->granted.queues, p->used.queues);
 		part = min_u64(room,
 			       beyond(first->used.queues + rest.queues, first->granted.queues));
 		if (part == 0)
 			continue;
-		arbiter->leases[i]->observed.processes++;
+		lease->observed.processes++;
 		p->used.queues += part;
 		rest.queues -= (unsigned)part;
 	}
@@ -112,8 +113,7 @@ static void count_row(struct arbiter *arbiter, const struct observed *row,
  * a lease that was promised none. */
 static void count_excess(struct arbiter *arbiter, struct lease *lease)
 {
-	for (size_t i = 0; i < lease->n_partitions; i++) {
-		struct partition *p = &lease->partitions[i];
+	FOR_EACH_PARTITION(p, lease) {
 		struct gpu *gpu = &arbiter->gpus[p->gpu];
 
 		for (unsigned r = RESOURCE_QUEUES; r < BUDGETS; r++)
@@ -143,16 +143,14 @@ static bool is_oversubscribed(const struct gpu *gpu, const struct settings *sett
 
 static void clear(struct arbiter *arbiter)
 {
-	for (size_t i = 0; i < arbiter->n_gpus; i++)
-		memset(&arbiter->gpus[i].observed, 0, sizeof(arbiter->gpus[i].observed));
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		struct lease *lease = arbiter->leases[i];
-
+	FOR_EACH_GPU(gpu, arbiter)
+		memset(&gpu->observed, 0, sizeof(gpu->observed));
+	FOR_EACH_LEASE(lease, arbiter) {
 		lease->observed.processes = 0;
-		for (size_t j = 0; j < lease->n_partitions; j++) {
-			lease->partitions[j].queues.used_before = lease->partitions[j].used.queues;
-			lease->partitions[j].vram_before = lease->partitions[j].used.vram;
-			lease->partitions[j].used = (struct budget){ 0 };
+		FOR_EACH_PARTITION(p, lease) {
+			p->queues.used_before = p->used.queues;
+			p->vram_before = p->used.vram;
+			p->used = (struct budget){ 0 };
 		}
 	}
 }
@@ -235,8 +233,8 @@ int arbiter_observe(struct arbiter *arbiter, const struct observed *rows, size_t
 	for (size_t i = 0; i < n; i++)
 		if (rows[i].idle)
 			add_idle(arbiter, &rows[i]);
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		count_excess(arbiter, arbiter->leases[i]);
+	FOR_EACH_LEASE(lease, arbiter)
+		count_excess(arbiter, lease);
 	save_new(arbiter, known, n_known);
 	free(arbiter->known);
 	arbiter->known = TAKE_PTR(known);

@@ -38,10 +38,9 @@ static void find_parts(const struct arbiter *arbiter, struct group *group)
 	if (!own)
 		return;
 	add_part(group, own);
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		if (arbiter->leases[i] != own &&
-		    attribution_may_use(arbiter, arbiter->leases[i], &process))
-			add_part(group, arbiter->leases[i]);
+	FOR_EACH_LEASE(other, arbiter)
+		if (other != own && attribution_may_use(arbiter, other, &process))
+			add_part(group, other);
 }
 
 static void add_queue(struct partition *p, const struct observed_mask *row)
@@ -94,13 +93,10 @@ static void compare(struct group *group, const struct observed_mask *row)
 /* Before the holder has acknowledged a pause, its queues may run. */
 const struct partition *verify_find(const struct lease *lease)
 {
-	for (size_t i = 0; i < lease->n_partitions; i++) {
-		const struct partition *p = &lease->partitions[i];
-
+	FOR_EACH_PARTITION(p, lease)
 		if ((lease->verify.pending && p->queues.wide_pid) ||
 		    (p->queues.active_pid && (lease->verify.pending || p->stopped)))
 			return p;
-	}
 	return NULL;
 }
 
@@ -122,8 +118,8 @@ static void judge(struct arbiter *arbiter, struct lease *lease)
 
 static bool any_unscanned(const struct lease *lease)
 {
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		if (lease->partitions[i].used.queues > 0 && !lease->partitions[i].queues.scanned)
+	FOR_EACH_PARTITION(p, lease)
+		if (p->used.queues > 0 && !p->queues.scanned)
 			return true;
 	return false;
 }
@@ -133,9 +129,7 @@ bool arbiter_wants_masks(const struct arbiter *arbiter, bool *ret_urgent)
 	bool wanted = false;
 
 	*ret_urgent = false;
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
-
+	FOR_EACH_LEASE(lease, arbiter) {
 		wanted |= lease->verify.pending || any_unscanned(lease);
 		*ret_urgent |= lease->verify.pending && !lease->verify.false_ack;
 	}
@@ -144,9 +138,7 @@ bool arbiter_wants_masks(const struct arbiter *arbiter, bool *ret_urgent)
 
 static void clear(struct lease *lease)
 {
-	for (size_t i = 0; i < lease->n_partitions; i++) {
-		struct partition *p = &lease->partitions[i];
-
+	FOR_EACH_PARTITION(p, lease) {
 		p->queues.verified_before = p->queues.verified;
 		p->queues.verified = false;
 		p->queues.wide_pid = p->queues.active_pid = p->queues.beyond_pid = 0;
@@ -159,13 +151,10 @@ static void clear(struct lease *lease)
 
 static bool has_changed(const struct lease *lease)
 {
-	for (size_t i = 0; i < lease->n_partitions; i++) {
-		const struct partition *p = &lease->partitions[i];
-
+	FOR_EACH_PARTITION(p, lease)
 		if (p->queues.verified != p->queues.verified_before ||
 		    p->queues.priorities != p->queues.priorities_before)
 			return true;
-	}
 	return false;
 }
 
@@ -225,12 +214,10 @@ int arbiter_masks_observed(struct arbiter *arbiter, const struct observed_mask *
 	arbiter->covers_changed = true;
 	arbiter->queues_changed = false;
 	arbiter->fresh |= FRESH_MASKS;
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		clear(arbiter->leases[i]);
+	FOR_EACH_LEASE(lease, arbiter)
+		clear(lease);
 	compare_all(arbiter, rows, n, parts);
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		struct lease *lease = arbiter->leases[i];
-
+	FOR_EACH_LEASE(lease, arbiter) {
 		if (has_changed(lease))
 			ledger_touch(arbiter, lease, TOUCH_REASON);
 		if (lease->verify.pending || (lease->state == STATE_GRANTED &&

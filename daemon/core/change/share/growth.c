@@ -42,9 +42,9 @@ static bool may_move_base(const struct arbiter *arbiter, const struct lease *lea
 static int keep_promise(struct arbiter *arbiter, unsigned index, uint64_t now_usec,
 			struct lease **ret)
 {
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		struct lease *lease = arbiter->leases[i], *next;
+	FOR_EACH_LEASE(lease, arbiter) {
 		struct partition *p = lease_partition_on(lease, index);
+		struct lease *next;
 
 		if (!p || lease->lend.rests_usec > now_usec || !borrow_may_join(arbiter, lease, p))
 			continue;
@@ -167,12 +167,12 @@ static int divide_gpu(struct arbiter *arbiter, unsigned index, const struct leas
 
 void growth_join(struct arbiter *arbiter, const struct lease *lease)
 {
-	for (size_t i = 0; lease->adaptable && i < lease->n_partitions; i++) {
-		struct gpu *gpu = &arbiter->gpus[lease->partitions[i].gpu];
-
-		divide_gpu(arbiter, lease->partitions[i].gpu, lease);
-		gpu->lend.grow_usec = UINT64_MAX; /* promises are kept before the next round */
-	}
+	FOR_EACH_PARTITION(p, lease)
+		if (p->adaptation) {
+			divide_gpu(arbiter, p->gpu, lease);
+			/* Promises are kept before the next round. */
+			arbiter->gpus[p->gpu].lend.grow_usec = UINT64_MAX;
+		}
 }
 
 /* Divides the GPUs whose round has come. */

@@ -33,13 +33,10 @@ static void end_promise(const struct lease *lease, const struct partition *p,
 static void find_claims(struct arbiter *arbiter, struct claims *ret)
 {
 	borrow_all(arbiter, BORROW_CLAIMED, ret->claimed);
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		for (size_t j = 0; j < arbiter->leases[i]->n_partitions; j++) {
-			struct partition *p = &arbiter->leases[i]->partitions[j];
-
+	FOR_EACH_LEASE(lease, arbiter)
+		FOR_EACH_PARTITION(p, lease)
 			if (partition_is_promised(p))
-				end_promise(arbiter->leases[i], p, &ret->claimed[p->gpu]);
-		}
+				end_promise(lease, p, &ret->claimed[p->gpu]);
 	borrow_all(arbiter, BORROW_PROMISED, ret->promised);
 }
 
@@ -53,9 +50,7 @@ void lend_disturb(struct arbiter *arbiter, const struct lease *by, unsigned gpu)
 
 	if (!changed || arbiter->gpus[gpu].info.scheduler == SCHEDULER_MES)
 		return;
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		struct lease *lease = arbiter->leases[i];
-
+	FOR_EACH_LEASE(lease, arbiter) {
 		if (lease == by || lease->class != CLASS_REALTIME ||
 		    lease->state != STATE_GRANTED || !lease_partition_on(lease, gpu))
 			continue;
@@ -106,9 +101,7 @@ static void shrink(struct arbiter *arbiter, struct lease *lease, const struct cl
 {
 	bool changed = false, paused;
 
-	for (size_t i = 0; i < lease->n_partitions; i++) {
-		struct partition *p = &lease->partitions[i];
-
+	FOR_EACH_PARTITION(p, lease) {
 		paused = pause_partition(p, lease, exclusive_on(arbiter, p->gpu, lease));
 		if (paused && !lease->lend.never_granted)
 			lend_disturb(arbiter, lease, p->gpu);
@@ -133,8 +126,8 @@ static void expire(struct arbiter *arbiter, struct lease *lease)
 
 	if (lease->enforce.step == ENFORCE_STEP_NONE || !enforce_expires(arbiter, lease))
 		return;
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		returned &= cuset_equal(&lease->partitions[i].occupied, &lease->partitions[i].cus);
+	FOR_EACH_PARTITION(p, lease)
+		returned &= cuset_equal(&p->occupied, &p->cus);
 	if (returned)
 		return;
 	ledger_follow(arbiter, lease);
@@ -145,9 +138,9 @@ static void expire(struct arbiter *arbiter, struct lease *lease)
 
 static void grant(struct arbiter *arbiter, struct lease *lease)
 {
-	for (size_t i = 0; i < lease->n_partitions; i++)
+	FOR_EACH_PARTITION(p, lease)
 		if (lease->adaptable && lease->lend.never_granted)
-			divide_begin(arbiter, lease, &lease->partitions[i], false);
+			divide_begin(arbiter, lease, p, false);
 	lease->state = STATE_GRANTED;
 	lease->lend.never_granted = false;
 	lease->deadline_usec = lease->lend.give_up_usec = UINT64_MAX;
@@ -165,8 +158,8 @@ static void finish_resize(struct arbiter *arbiter, struct lease *lease)
 	ledger_charge(arbiter, lease);
 	ledger_wake(arbiter, lease_gpus(lease));
 	memset(lease->reason, 0, sizeof(lease->reason));
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		lend_disturb(arbiter, lease, lease->partitions[i].gpu);
+	FOR_EACH_PARTITION(p, lease)
+		lend_disturb(arbiter, lease, p->gpu);
 	ledger_touch(arbiter, lease, TOUCH_CHANGED);
 }
 
@@ -177,13 +170,10 @@ static uint64_t granted_by(const struct arbiter *arbiter, const struct lease *le
 {
 	uint64_t by = 0;
 
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *other = arbiter->leases[i];
-
+	FOR_EACH_LEASE(other, arbiter)
 		if (lease_borrows(other) && other->id != lease->id &&
 		    borrow_overlap(arbiter, lease, other, NULL) > 0)
 			by = max_u64(by, enforce_over_at(arbiter, other, now_usec));
-	}
 	return min_u64(lease->lend.give_up_usec, by);
 }
 
@@ -202,8 +192,8 @@ static void set_granted_by(struct arbiter *arbiter, struct lease *lease, uint64_
 static bool is_disturbed(const struct arbiter *arbiter, const struct lease *lease,
 			 struct refusal *refusal)
 {
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		if (disturbance_refuses(arbiter, lease, &lease->partitions[i], refusal))
+	FOR_EACH_PARTITION(p, lease)
+		if (disturbance_refuses(arbiter, lease, p, refusal))
 			return true;
 	return false;
 }
@@ -231,10 +221,9 @@ static void grant_or_wait(struct arbiter *arbiter, const struct arbiter *beside,
 /* Are CUs reclaimed that the borrower occupies? */
 static bool is_needed(const struct arbiter *arbiter, const struct lease *borrower)
 {
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		if (lease_awaits_cus(arbiter->leases[i]) &&
-		    arbiter->leases[i]->id != borrower->id &&
-		    borrow_overlap(arbiter, arbiter->leases[i], borrower, NULL) > 0)
+	FOR_EACH_LEASE(other, arbiter)
+		if (lease_awaits_cus(other) && other->id != borrower->id &&
+		    borrow_overlap(arbiter, other, borrower, NULL) > 0)
 			return true;
 	return false;
 }
@@ -282,8 +271,7 @@ static void schedule_growth(struct arbiter *arbiter, uint64_t now_usec)
 {
 	const struct settings *settings = arbiter->settings;
 
-	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
-		struct gpu *gpu = &arbiter->gpus[i];
+	FOR_EACH_GPU(gpu, arbiter) {
 		uint64_t last = max_u64(gpu->lend.grown_usec, gpu->lend.divided_usec);
 		uint64_t next = last + settings->activate_min_interval_usec;
 
@@ -301,14 +289,10 @@ static void schedule_promises(struct arbiter *arbiter, struct ledger_view *view,
 	uint64_t free_at[REQUEST_WANTS], next;
 
 	memset(free_at, 0xff, sizeof(free_at));
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		for (size_t j = 0; j < arbiter->leases[i]->n_partitions; j++) {
-			const struct lease *lease = arbiter->leases[i];
-			const struct partition *p = &lease->partitions[j];
-
+	FOR_EACH_LEASE(lease, arbiter)
+		FOR_EACH_PARTITION(p, lease)
 			if (borrow_may_join(ledger_on(view, p->gpu), lease, p))
 				free_at[p->gpu] = min_u64(free_at[p->gpu], lease->lend.rests_usec);
-		}
 	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
 		struct gpu *gpu = &arbiter->gpus[i];
 
@@ -331,29 +315,26 @@ void arbiter_lend(struct arbiter *arbiter, uint64_t now_usec)
 	size_t borrowers = 0, activating = 0;
 
 	cover_sum_up(arbiter); /* leases drift or have ended, or policy has changed */
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		borrowers += lease_borrows(arbiter->leases[i]);
-		activating += lease_awaits_cus(arbiter->leases[i]);
+	FOR_EACH_LEASE(lease, arbiter) {
+		borrowers += lease_borrows(lease);
+		activating += lease_awaits_cus(lease);
 	}
 	if (borrowers + activating == 0 && !arbiter->lending)
 		return;
 	arbiter->lending = borrowers > 0;
 	if (borrowers > 0)
 		find_claims(arbiter, &claims);
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		if (lease_borrows(arbiter->leases[i]) &&
-		    arbiter->leases[i]->state != STATE_ENDING) {
-			shrink(arbiter, arbiter->leases[i], &claims, now_usec);
-			expire(arbiter, arbiter->leases[i]);
+	FOR_EACH_LEASE(lease, arbiter)
+		if (lease_borrows(lease) && lease->state != STATE_ENDING) {
+			shrink(arbiter, lease, &claims, now_usec);
+			expire(arbiter, lease);
 		}
 	ledger_view(arbiter, &view);
-	for (size_t i = 0; activating > 0 && i < arbiter->n_leases; i++)
-		if (lease_awaits_cus(arbiter->leases[i]))
-			grant_or_wait(arbiter, ledger_beside(&view, arbiter, arbiter->leases[i]),
-				      arbiter->leases[i], now_usec);
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		struct lease *lease = arbiter->leases[i];
-
+	FOR_EACH_LEASE(lease, arbiter)
+		if (activating > 0 && lease_awaits_cus(lease))
+			grant_or_wait(arbiter, ledger_beside(&view, arbiter, lease), lease,
+				      now_usec);
+	FOR_EACH_LEASE(lease, arbiter) {
 		if (!lease_borrows(lease))
 			continue;
 		set_deadline(arbiter, lease,
@@ -373,8 +354,7 @@ double lend_fairness(const struct arbiter *arbiter, unsigned gpu)
 	double sum = 0, squares = 0;
 	unsigned n = 0;
 
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
+	FOR_EACH_LEASE(lease, arbiter) {
 		const struct partition *p = lease->adaptable ? lease_partition_on(lease, gpu)
 							     : NULL;
 		double x = p ? (double)p->count / share_weight(arbiter, lease) : 0;

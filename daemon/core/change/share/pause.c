@@ -12,16 +12,16 @@
 
 static bool is_paused(const struct lease *lease)
 {
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		if (lease->partitions[i].paused)
+	FOR_EACH_PARTITION(p, lease)
+		if (p->paused)
 			return true;
 	return false;
 }
 
 bool pause_is_due(const struct lease *lease)
 {
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		if (lease->partitions[i].paused && !lease->partitions[i].stopped)
+	FOR_EACH_PARTITION(p, lease)
+		if (p->paused && !p->stopped)
 			return true;
 	return false;
 }
