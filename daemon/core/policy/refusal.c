@@ -139,15 +139,18 @@ static void put(struct text *text, const char *format, ...)
 	text->used = REFUSAL_TEXT - 1;
 }
 
-/* "alice", or "uid 1000" if nobody names users here. */
-static void put_user(struct text *text, uid_t uid)
-{
-	char name[REFUSAL_USER];
+/* Texts in memory that lives to the end of the block. */
+#define PART_TEXT 64U
+#define USER(text, uid) write_user((char[PART_TEXT]){ 0 }, text, uid)
+#define NUMBER(resource, n) write_number((char[PART_TEXT]){ 0 }, resource, n)
+#define AMOUNT(resource, n) write_amount((char[PART_TEXT]){ 0 }, resource, n)
 
-	if (text->user && text->user(uid, name))
-		put(text, "%s", name);
-	else
-		put(text, "uid %u", uid);
+/* "alice", or "uid 1000" if nobody names users here. */
+static const char *write_user(char *ret, const struct text *text, uid_t uid)
+{
+	if (!text->user || !text->user(uid, ret))
+		snprintf(ret, PART_TEXT, "uid %u", uid);
+	return ret;
 }
 
 /* Before every part of a sentence but the first. */
@@ -157,35 +160,39 @@ static void put_break(struct text *text)
 		put(text, "; ");
 }
 
+#define put_part(text, ...) (put_break(text), put(text, __VA_ARGS__))
+
 /* "24"; of memory "1.5G", rounded down: free memory must not appear as more. */
-static void put_number(struct text *text, enum resource resource, uint64_t n)
+static const char *write_number(char *ret, enum resource resource, uint64_t n)
 {
 	static const char units[] = "KMGTPE";
 	uint64_t tenths = n;
 	size_t i = 0;
 
-	if (resource == RESOURCE_CLASS || resource == RESOURCE_EXCLUSIVE) {
-		put(text, "%s", (resource == RESOURCE_CLASS ? class_names : exclusive_names)[n]);
-		return;
-	}
+	if (resource == RESOURCE_CLASS)
+		return class_names[n];
+	if (resource == RESOURCE_EXCLUSIVE)
+		return exclusive_names[n];
 	if (resource != RESOURCE_VRAM || n < 1024) {
-		put(text, "%llu%s", (unsigned long long)n,
-		    resource == RESOURCE_DURATION ? " s" : "");
-		return;
+		snprintf(ret, PART_TEXT, "%llu%s", (unsigned long long)n,
+			 resource == RESOURCE_DURATION ? " s" : "");
+		return ret;
 	}
 	for (; tenths >> 10 >= 1024; tenths >>= 10)
 		i++;
 	tenths = (tenths >> 10) * 10 + (tenths & 1023) * 10 / 1024;
-	put(text, "%llu.%llu%c", (unsigned long long)tenths / 10, (unsigned long long)tenths % 10,
-	    units[i]);
+	snprintf(ret, PART_TEXT, "%llu.%llu%c", (unsigned long long)tenths / 10,
+		 (unsigned long long)tenths % 10, units[i]);
+	return ret;
 }
 
 /* "24 queue slots", "1 CU", "1.5G of VRAM". */
-static void put_amount(struct text *text, enum resource resource, uint64_t n)
+static const char *write_amount(char *ret, enum resource resource, uint64_t n)
 {
-	put_number(text, resource, n);
-	if (*resources[resource].unit)
-		put(text, " %s", n == 1 ? resources[resource].unit : resources[resource].units);
+	const char *unit = n == 1 ? resources[resource].unit : resources[resource].units;
+
+	snprintf(ret, PART_TEXT, "%s%s%s", NUMBER(resource, n), *unit ? " " : "", unit);
+	return ret;
 }
 
 /* ---- what was asked, and what there is --------------------------------------------------- */
@@ -201,25 +208,19 @@ static void put_available(struct text *text, const struct refusal *refusal)
 {
 	enum resource resource = refusal->resource;
 
-	if (refusal->reason == REASON_POLICY) {
-		put(text, "tenant %s allows ", refusal->tenant);
-		put_number(text, resource, refusal->limit);
-	} else if (refusal->reason == REASON_QUOTA) {
-		put_number(text, resource, refusal->free);
-		put(text, " left");
-	} else if (refusal->retry) {
-		put_number(text, resource, refusal->free);
-		put(text, " of ");
-		put_number(text, resource, refusal->total);
-		put(text, " free");
-	} else if (refusal->reason == REASON_ABSENT && refusal->free < refusal->total) {
-		put_number(text, resource, refusal->free);
-		put(text, " of the %llu of the machine can be chosen",
-		    (unsigned long long)refusal->total);
-	} else {
-		put(text, "the %s has ", resource == RESOURCE_GPUS ? "machine" : "GPU");
-		put_number(text, resource, refusal->total);
-	}
+	if (refusal->reason == REASON_POLICY)
+		put(text, "tenant %s allows %s", refusal->tenant, NUMBER(resource, refusal->limit));
+	else if (refusal->reason == REASON_QUOTA)
+		put(text, "%s left", NUMBER(resource, refusal->free));
+	else if (refusal->retry)
+		put(text, "%s of %s free", NUMBER(resource, refusal->free),
+		    NUMBER(resource, refusal->total));
+	else if (refusal->reason == REASON_ABSENT && refusal->free < refusal->total)
+		put(text, "%s of the %s of the machine can be chosen",
+		    NUMBER(resource, refusal->free), NUMBER(resource, refusal->total));
+	else
+		put(text, "the %s has %s", resource == RESOURCE_GPUS ? "machine" : "GPU",
+		    NUMBER(resource, refusal->total));
 }
 
 /* named: the unit, which the reason names as well in "queues: 3 asked". */
@@ -234,31 +235,25 @@ static void put_amounts(struct text *text, const struct refusal *refusal, bool n
 		return;
 	}
 	if (refusal->reason == REASON_OVERSUBSCRIBED) {
-		put_number(text, resource, refusal->held);
-		put(text, " in use, the GPU has ");
-		put_amount(text, resource, refusal->total);
+		put(text, "%s in use, the GPU has %s", NUMBER(resource, refusal->held),
+		    AMOUNT(resource, refusal->total));
 		return;
 	}
 	if (refusal->reason == REASON_SHAPE && refusal->key &&
 	    strcmp(refusal->key, "cus-percent") == 0) {
-		put(text, "%llu%% of ", (unsigned long long)refusal->asked);
-		put_amount(text, resource, refusal->limit);
-		put(text, " is less than one CU");
+		put(text, "%llu%% of %s is less than one CU", (unsigned long long)refusal->asked,
+		    AMOUNT(resource, refusal->limit));
 		return;
 	}
 	if (refusal->reason == REASON_SHAPE && refusal->key) {
-		put(text, "%s %llu, but the shader engines asked for have ", refusal->key,
-		    (unsigned long long)refusal->asked);
-		put_amount(text, resource, refusal->limit);
+		put(text, "%s %llu, but the shader engines asked for have %s", refusal->key,
+		    (unsigned long long)refusal->asked, AMOUNT(resource, refusal->limit));
 		return;
 	}
 	if (refusal->reason == REASON_POLICY)
 		put(text, "%s ", refusal->key);
-	if (named)
-		put_amount(text, resource, refusal->asked);
-	else
-		put_number(text, resource, refusal->asked);
-	put(text, " asked");
+	put(text, "%s asked",
+	    named ? AMOUNT(resource, refusal->asked) : NUMBER(resource, refusal->asked));
 	if (refusal->behind)
 		return;
 	put(text, ", ");
@@ -275,62 +270,47 @@ static void put_fits(struct text *text, const struct refusal *refusal)
 
 	if (last == 0 && refusal->free == 0 && text->used > 0)
 		return; /* that nothing is free has been written */
-	put_break(text);
 	if (last == 0) {
-		put(text, "no number of CUs fits %s", where);
+		put_part(text, "no number of CUs fits %s", where);
 		return;
 	}
-	if (refusal->n_fits == 2) {
-		put_number(text, resource, refusal->fits[0]);
-		put(text, " or ");
-	}
-	put_amount(text, resource, last);
-	put(text, " fit%s %s", last == 1 ? "s" : "", where);
+	put_break(text);
+	if (refusal->n_fits == 2)
+		put(text, "%s or ", NUMBER(resource, refusal->fits[0]));
+	put(text, "%s fit%s %s", AMOUNT(resource, last), last == 1 ? "s" : "", where);
 	if (refusal->n_fits == 1 && resource == refusal->resource && last > refusal->asked)
 		put(text, ", fewer do not");
 }
 
 static void put_quota(struct text *text, const struct refusal *refusal)
 {
-	put_break(text);
-	put(text, "%s of tenant %s is ", refusal->key, refusal->tenant);
-	put_number(text, refusal->resource, refusal->limit);
-	put(text, ", ");
-	put_user(text, refusal->uid);
-	put(text, " holds ");
-	put_number(text, refusal->resource, refusal->held);
+	put_part(text, "%s of tenant %s is %s, %s holds %s", refusal->key, refusal->tenant,
+		 NUMBER(refusal->resource, refusal->limit), USER(text, refusal->uid),
+		 NUMBER(refusal->resource, refusal->held));
 	if (refusal->by_default)
 		put(text, "; asked by default-vram, not by the request");
 }
 
 static void put_policy(struct text *text, const struct refusal *refusal)
 {
+	const char *key = refusal->key ?: "";
+
 	put_break(text);
-	if (refusal->resource != RESOURCE_NONE) {
+	if (refusal->resource != RESOURCE_NONE)
 		put(text, "see gpuarb-tenants(5)");
-		return;
-	}
-	if (refusal->key && strcmp(refusal->key, "open") == 0) {
-		put_user(text, refusal->uid);
+	else if (strcmp(key, "open") == 0)
 		put(text,
-		    " belongs to tenant %s and may name another tenant only if that one has open = "
+		    "%s belongs to tenant %s and may name another tenant only if that one has open = "
 		    "yes",
-		    refusal->tenant);
-		return;
-	}
-	if (refusal->key && strcmp(refusal->key, "only-gpus") == 0) {
+		    USER(text, refusal->uid), refusal->tenant);
+	else if (strcmp(key, "only-gpus") == 0)
 		put(text, "only-gpus of tenant %s does not name this GPU", refusal->tenant);
-		return;
-	}
-	if (refusal->key && strcmp(refusal->key, "any") == 0) {
+	else if (strcmp(key, "any") == 0)
 		put(text, "only a request that names this GPU gets it (any = no)");
-		return;
-	}
-	if (refusal->tenant[0])
-		put(text, "tenant %s does not match ", refusal->tenant);
+	else if (refusal->tenant[0])
+		put(text, "tenant %s does not match %s", refusal->tenant, USER(text, refusal->uid));
 	else
-		put(text, "no tenant matches ");
-	put_user(text, refusal->uid);
+		put(text, "no tenant matches %s", USER(text, refusal->uid));
 }
 
 static void put_leases(struct text *text, const struct refusal *refusal)
@@ -339,12 +319,11 @@ static void put_leases(struct text *text, const struct refusal *refusal)
 
 	if (listed == 0)
 		return;
-	put_break(text);
-	put(text, "%s lease%s",
-	    refusal->reason == REASON_EXCLUSIVE  ? "active:"
-	    : refusal->reason == REASON_UNMASKED ? "outside the mask of"
-						 : "held by",
-	    refusal->n_leases == 1 ? "" : "s");
+	put_part(text, "%s lease%s",
+		 refusal->reason == REASON_EXCLUSIVE  ? "active:"
+		 : refusal->reason == REASON_UNMASKED ? "outside the mask of"
+						      : "held by",
+		 refusal->n_leases == 1 ? "" : "s");
 	for (size_t i = 0; i < listed; i++)
 		put(text, "%s %llu", i == 0 ? "" : ",", (unsigned long long)refusal->leases[i]);
 	if (refusal->n_leases > listed)
@@ -354,15 +333,12 @@ static void put_leases(struct text *text, const struct refusal *refusal)
 static void put_use(struct text *text, const struct refusal *refusal,
 		    const struct unmanaged_process *process)
 {
-	if (refusal->reason == REASON_GRAPHICS) {
-		put(text, " of ");
-		put_user(text, process->uid);
-		put(text, " draws");
-	} else if (refusal->resource == RESOURCE_VRAM) {
+	if (refusal->reason == REASON_GRAPHICS)
+		put(text, " of %s draws", USER(text, process->uid));
+	else if (refusal->resource == RESOURCE_VRAM)
 		put(text, " uses VRAM");
-	} else {
+	else
 		put(text, " has %u queue%s", process->queues, process->queues == 1 ? "" : "s");
-	}
 }
 
 static void put_processes(struct text *text, const struct refusal *refusal)
@@ -376,10 +352,8 @@ static void put_processes(struct text *text, const struct refusal *refusal)
 			put_break(text);
 		put(text, "%spid %d (%s", i > 0 ? ", " : "", process->pid, process->command);
 		if ((refusal->reason == REASON_UNMASKED || refusal->resource == RESOURCE_VRAM) &&
-		    process->uid != (uid_t)-1) {
-			put(text, ", ");
-			put_user(text, process->uid);
-		}
+		    process->uid != (uid_t)-1)
+			put(text, ", %s", USER(text, process->uid));
 		put(text, ")");
 		put_use(text, refusal, process);
 	}
@@ -431,38 +405,30 @@ static void put_detail(struct text *text, const struct refusal *refusal)
 	if (refusal->reason == REASON_FLOOR) {
 		put_break(text);
 		if (strchr(refusal->tenant, ','))
-			put(text, "the floors of tenants %s keep ", refusal->tenant);
+			put(text, "the floors of tenants %s keep", refusal->tenant);
 		else
-			put(text, "%s of tenant %s keeps ", refusal->key, refusal->tenant);
-		put_number(text, refusal->resource, refusal->limit);
-		put(text, " free");
+			put(text, "%s of tenant %s keeps", refusal->key, refusal->tenant);
+		put(text, " %s free", NUMBER(refusal->resource, refusal->limit));
 	}
-	if (sentences[refusal->reason]) {
-		put_break(text);
-		put(text, "%s", sentences[refusal->reason]);
-	}
-	if (refusal->behind) {
-		put_break(text);
-		put(text, "lease %llu waits for this GPU and is granted first",
-		    (unsigned long long)refusal->behind);
-	} else if (is_geometric(refusal) && !refusal->key) {
+	if (sentences[refusal->reason])
+		put_part(text, "%s", sentences[refusal->reason]);
+	if (refusal->behind)
+		put_part(text, "lease %llu waits for this GPU and is granted first",
+			 (unsigned long long)refusal->behind);
+	else if (is_geometric(refusal) && !refusal->key)
 		put_fits(text, refusal);
-	}
-	if (refusal->reserved > 0) {
-		put_break(text);
-		put(text, "%llu reserved", (unsigned long long)refusal->reserved);
-	}
+	if (refusal->reserved > 0)
+		put_part(text, "%llu reserved", (unsigned long long)refusal->reserved);
 	put_leases(text, refusal);
 	put_processes(text, refusal);
 	put_graphics(text, refusal);
-	if (refusal->reason == REASON_UNMASKED) {
-		put_break(text);
-		put(text, "these queues use CUs that no lease grants them: end the processes, or "
-			  "start them with gpuarbctl run; unmasked = ignore grants the CUs anyway");
-	}
+	if (refusal->reason == REASON_UNMASKED)
+		put_part(
+			text,
+			"these queues use CUs that no lease grants them: end the processes, or start "
+			"them with gpuarbctl run; unmasked = ignore grants the CUs anyway");
 	if (refusal->preempt[0]) {
-		put_break(text);
-		put(text, "preempt = revoke of tenant %s would make room", refusal->preempt);
+		put_part(text, "preempt = revoke of tenant %s would make room", refusal->preempt);
 		if (refusal->resource == RESOURCE_QUEUES || refusal->resource == RESOURCE_PROCESSES)
 			put(text, ", and reserved-%s keep some free for a tenant",
 			    resource_name(refusal->resource));
@@ -520,9 +486,8 @@ void refusal_wait(const struct refusal *refusal, char ret[static REFUSAL_TEXT])
 	} else if (refusal->reason == REASON_QUOTA) {
 		put(&text, "room under %s of tenant %s on %s", refusal->key, refusal->tenant, gpu);
 	} else {
-		put(&text, "%s", refusal->reason == REASON_SHAPE ? "a rectangle of " : "");
-		put_amount(&text, refusal->resource, refusal->asked);
-		put(&text, " on %s", gpu);
+		put(&text, "%s%s on %s", refusal->reason == REASON_SHAPE ? "a rectangle of " : "",
+		    AMOUNT(refusal->resource, refusal->asked), gpu);
 	}
 	if (refusal->others)
 		put(&text, "; other GPUs refuse too");
