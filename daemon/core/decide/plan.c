@@ -202,9 +202,8 @@ int plan_waiting(const struct arbiter *arbiter, const struct lease *lease, uid_t
 	complete.adaptable = lease->adaptable;
 	*ret_candidates = 0;
 	r = find_tenant(arbiter, lease, &admit_context.tenant, result);
-	if (r < 0)
-		return r;
-	r = complete_request(admit_context.tenant, lease->class, NULL, &complete, result);
+	if (r >= 0)
+		r = complete_request(admit_context.tenant, lease->class, NULL, &complete, result);
 	if (r < 0)
 		return r;
 	return gang_assign(&admit_context, &complete, partitions, ret_candidates, result);
@@ -454,12 +453,10 @@ static int plan_resize(const struct arbiter *arbiter, const struct lease *lease,
 		return result_set(result, RESULT_INVALID_STATE, "lease %llu is %s",
 				  (unsigned long long)lease->id, state_names[lease->state]);
 	r = tenant_of_lease(arbiter->settings, lease->tenant, lease->owner, &tenant, result);
-	if (r < 0)
-		return r;
-	r = fit_wants(arbiter, lease, &complete, result);
-	if (r < 0)
-		return r;
-	r = complete_request(tenant, lease->class, lease, &complete, result);
+	if (r >= 0)
+		r = fit_wants(arbiter, lease, &complete, result);
+	if (r >= 0)
+		r = complete_request(tenant, lease->class, lease, &complete, result);
 	if (r < 0)
 		return r;
 	if (lease_next_version(lease, lease->n_partitions, &next) < 0)

@@ -279,16 +279,9 @@ static int check_adaptation(const struct gpu *gpu, const struct partition *p, ch
 
 int gpu_check_partition(const struct gpu *gpu, const struct partition *p, char *buf, size_t size)
 {
-	int r;
-
-	r = check_mask(gpu, p, buf, size);
-	if (r < 0)
-		return r;
-	if (p->adaptation) {
-		r = check_adaptation(gpu, p, buf, size);
-		if (r < 0)
-			return r;
-	}
+	if (check_mask(gpu, p, buf, size) < 0 ||
+	    (p->adaptation && check_adaptation(gpu, p, buf, size) < 0))
+		return -EINVAL;
 	/* Rectangular, but for the whole GPU and shape=any. */
 	if (p->effective == p->count || p->any_shape || cuset_equal(&p->cus, &gpu->all))
 		return 0;

@@ -165,16 +165,9 @@ static int check_xccs(const struct codec *codec, const struct geometry *geometry
 int codec_check(const struct codec *codec, const struct geometry *geometry, const uint32_t *mask,
 		size_t n_words, char *buf, size_t size)
 {
-	int r;
-
-	r = check_bits(codec, mask, n_words, buf, size);
-	if (r < 0)
-		return r;
-	if (codec->step == 2) {
-		r = check_wgps(mask, n_words, buf, size);
-		if (r < 0)
-			return r;
-	}
+	if (check_bits(codec, mask, n_words, buf, size) < 0 ||
+	    (codec->step == 2 && check_wgps(mask, n_words, buf, size) < 0))
+		return -EINVAL;
 	return check_xccs(codec, geometry, mask, n_words, buf, size);
 }
 

@@ -58,14 +58,10 @@ static unsigned xcc_cus(const struct geometry *geometry, unsigned xcc)
 
 static int check_xcc(const struct geometry *geometry, unsigned xcc, char *buf, size_t size)
 {
-	int r;
-
 	for (unsigned engine = 0; engine < geometry->engines; engine++)
-		for (unsigned array = 0; array < geometry->arrays; array++) {
-			r = check_array(geometry, xcc, engine, array, buf, size);
-			if (r < 0)
-				return r;
-		}
+		for (unsigned array = 0; array < geometry->arrays; array++)
+			if (check_array(geometry, xcc, engine, array, buf, size) < 0)
+				return -EINVAL;
 	if (geometry->xccs > 1 && xcc_cus(geometry, xcc) == 0)
 		return refuse(buf, size, -EINVAL, "XCC %u has no CU: there is no such GPU", xcc);
 	return 0;
@@ -73,17 +69,11 @@ static int check_xcc(const struct geometry *geometry, unsigned xcc, char *buf, s
 
 int geometry_check(const struct geometry *geometry, char *buf, size_t size)
 {
-	int r;
-
-	r = check_shape(geometry, buf, size);
-	if (r < 0)
-		return r;
-
-	for (unsigned xcc = 0; xcc < geometry->xccs; xcc++) {
-		r = check_xcc(geometry, xcc, buf, size);
-		if (r < 0)
-			return r;
-	}
+	if (check_shape(geometry, buf, size) < 0)
+		return -EINVAL;
+	for (unsigned xcc = 0; xcc < geometry->xccs; xcc++)
+		if (check_xcc(geometry, xcc, buf, size) < 0)
+			return -EINVAL;
 	if (geometry_cus(geometry) == 0)
 		return refuse(buf, size, -EINVAL, "no CU at all");
 	return 0;

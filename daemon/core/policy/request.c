@@ -156,19 +156,13 @@ static int check_budget(const struct want *want, size_t i, struct result *result
 static int complete_want(struct want *want, size_t i, enum lease_class lease_class,
 			 struct result *result)
 {
-	int r;
-
 	if (want->priority > PRIORITY_BY_CLASS)
 		return result_set(result, RESULT_INVALID_REQUEST,
 				  "want %zu: priority %u is above %u", i, want->priority,
 				  PRIORITY_MAX);
-	r = check_cus(want, i, lease_class, result);
-	if (r < 0)
-		return r;
-	r = check_isolation(want, i, lease_class, result);
-	if (r < 0)
-		return r;
-
+	if (check_cus(want, i, lease_class, result) < 0 ||
+	    check_isolation(want, i, lease_class, result) < 0)
+		return -EINVAL;
 	if (want->processes == 0)
 		want->processes = 1;
 	if (want->queues == 0)
@@ -219,22 +213,16 @@ static int check_adaptable(const struct want *want, size_t i, struct result *res
 
 int request_complete(struct request *request, enum lease_class lease_class, struct result *result)
 {
-	int r;
-
 	if (request->n_wants == 0 || request->n_wants > REQUEST_WANTS)
 		return result_set(result, RESULT_INVALID_REQUEST,
 				  "%zu wants: a lease is over 1 to %u GPUs", request->n_wants,
 				  REQUEST_WANTS);
-	r = check_options(request, lease_class, result);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < request->n_wants; i++) {
-		r = complete_want(&request->wants[i], i + 1, lease_class, result);
-		if (r >= 0 && request->adaptable)
-			r = check_adaptable(&request->wants[i], i + 1, result);
-		if (r < 0)
-			return r;
-	}
+	if (check_options(request, lease_class, result) < 0)
+		return -EINVAL;
+	for (size_t i = 0; i < request->n_wants; i++)
+		if (complete_want(&request->wants[i], i + 1, lease_class, result) < 0 ||
+		    (request->adaptable && check_adaptable(&request->wants[i], i + 1, result) < 0))
+			return -EINVAL;
 	return 0;
 }
 

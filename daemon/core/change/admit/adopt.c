@@ -71,14 +71,13 @@ static int check_terms(const struct lease *lease, const struct partition *p, cha
 	return 0;
 }
 
-static int check_place(const struct arbiter *arbiter, const struct lease *lease, size_t i,
-		       char *why, size_t size)
+static int check_place(const struct arbiter *arbiter, const struct lease *lease,
+		       const struct partition *p, char *why, size_t size)
 {
-	unsigned gpu = lease->partitions[i].gpu;
-
-	if (gpu == GPU_ABSENT || lease_partition_on(lease, gpu) == &lease->partitions[i])
+	if (lease_partition_on(lease, p->gpu) == p)
 		return 0;
-	return refuse(why, size, -EINVAL, "two partitions are on %s", arbiter->gpus[gpu].info.name);
+	return refuse(why, size, -EINVAL, "two partitions are on %s",
+		      arbiter->gpus[p->gpu].info.name);
 }
 
 /* The reader of files (sys/state/state-json.c) has checked that each value is a possible one. */
@@ -87,23 +86,18 @@ static int check_self(const struct arbiter *arbiter, const struct lease *lease, 
 {
 	size_t least = lease->state != STATE_WAITING && lease->state != STATE_ENDING,
 	       most = REQUEST_WANTS;
-	int r;
 
-	r = check_values(lease, why, size);
-	if (r < 0)
-		return r;
+	if (check_values(lease, why, size) < 0)
+		return -EINVAL;
 	if (lease->state == STATE_WAITING)
 		most = 0;
 	if (lease->n_partitions < least || lease->n_partitions > most)
 		return refuse(why, size, -EINVAL, "a lease that is %s cannot have %zu partitions",
 			      state_names[lease->state], lease->n_partitions);
-	for (size_t i = 0; i < lease->n_partitions; i++) {
-		r = check_place(arbiter, lease, i, why, size);
-		if (r == 0 && lease->partitions[i].gpu != GPU_ABSENT)
-			r = check_terms(lease, &lease->partitions[i], why, size);
-		if (r < 0)
-			return r;
-	}
+	FOR_EACH_PARTITION(p, lease)
+		if (p->gpu != GPU_ABSENT && (check_place(arbiter, lease, p, why, size) < 0 ||
+					     check_terms(lease, p, why, size) < 0))
+			return -EINVAL;
 	return check_request(lease, why, size);
 }
 
