@@ -98,12 +98,7 @@ static int by_cost(const void *a, const void *b)
 	return (x->lease->id > y->lease->id) - (x->lease->id < y->lease->id);
 }
 
-static int by_id(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
+DEFINE_ORDER(by_id, uint64_t, )
 
 /* A set of this cost, with this lowest id, is worth knowing if it fits. */
 static bool is_cheaper(const struct search *search, uint64_t cost, uint64_t id)

@@ -575,12 +575,7 @@ static void extend(struct search *s)
 
 /* ---- what is better ---------------------------------------------------------------------- */
 
-static int by_level(const void *left, const void *right)
-{
-	const unsigned *a = left, *b = right;
-
-	return (*a > *b) - (*a < *b);
-}
+DEFINE_ORDER(by_level, unsigned, )
 
 void layout_sort_levels(unsigned *levels, size_t n)
 {

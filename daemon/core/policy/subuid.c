@@ -27,19 +27,8 @@ static bool parse_line(char *line, subuid_owner_t *owner, void *userdata, struct
 	return true;
 }
 
-static int by_first(const void *a, const void *b)
-{
-	const struct subuid_range *x = a, *y = b;
-
-	return (x->first > y->first) - (x->first < y->first);
-}
-
-static int by_owner(const void *a, const void *b)
-{
-	const struct subuid_range *x = a, *y = b;
-
-	return (x->owner > y->owner) - (x->owner < y->owner);
-}
+DEFINE_ORDER(by_first, struct subuid_range, .first)
+DEFINE_ORDER(by_owner, struct subuid_range, .owner)
 
 /* Merges ranges that overlap if they have one owner; otherwise leaves all of them out. */
 static int merge(struct subuids *subuids)
