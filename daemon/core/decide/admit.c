@@ -303,7 +303,6 @@ static void keep_own(const struct candidate *a, const struct cuset *own, unsigne
 	}
 	cuset_add(&kept, own);
 	cuset_keep(&request->avail, &kept);
-	cuset_keep(&request->preferred, &kept);
 }
 
 /* What a user holds, and what it is to get, are together no more than max-cus: so the request takes as many CUs as
@@ -341,10 +340,9 @@ static bool place_within(const struct candidate *a, const struct place_request *
 			 struct placement *ret)
 {
 	struct place_request within = *request;
-	struct place_miss miss;
 
 	cuset_keep(&within.avail, cus);
-	return place_beside_own(a, &within, ret, &miss) && ret->count >= present->count;
+	return place_beside_own(a, &within, ret, NULL) && ret->count >= present->count;
 }
 
 /* A resize stays on what the lease has, or else on what it claims already, and of that on what borrowers have returned, if
@@ -523,7 +521,6 @@ static enum outcome admit_cus_ever(struct candidate *a)
 				a->admit_context->tenant, &kept);
 	request.avail = a->gpu->all;
 	cuset_remove(&request.avail, &kept.cus);
-	request.preferred = request.avail;
 	open.held = (struct share){ 0 };
 	open.own = false;
 	request.limit = limit_cus(&open);
@@ -581,7 +578,6 @@ static bool place_in_time(const struct candidate *a, const struct place_request 
 	struct place_request others = *request;
 
 	cuset_remove(&others.avail, &a->gpu->lend.late);
-	cuset_remove(&others.preferred, &a->gpu->lend.late);
 	return (cuset_overlap(&request->avail, &a->gpu->lend.late) &&
 		place_beside_own(a, &others, placement, miss)) ||
 	       place_beside_own(a, request, placement, miss);
@@ -592,12 +588,11 @@ static unsigned most_beside_own(const struct candidate *a, const struct place_re
 {
 	struct place_request fewer = *request;
 	struct placement placement;
-	struct place_miss miss;
 
 	fewer.floor = 1;
 	fewer.exact = false;
 	fewer.limit = fewer.ceiling = min_u(request->limit, request->aim);
-	return place_beside_own(a, &fewer, &placement, &miss) ? placement.count : 0;
+	return place_beside_own(a, &fewer, &placement, NULL) ? placement.count : 0;
 }
 
 /* Engines of the other leases of the user, and those that a fixed lease may leave. */
@@ -620,7 +615,6 @@ static enum outcome place_within_engines(struct candidate *a, const struct place
 	struct place_miss miss = { 0 };
 
 	quota_keep_engines(tenant, a->gpu, engines, &within.avail);
-	cuset_keep(&within.preferred, &within.avail);
 	if (place_beside_own(a, &within, placement, &miss))
 		return OUTCOME_FITS;
 	refusal_set_fits(a->refusal, RESOURCE_CUS, miss.below, 0);

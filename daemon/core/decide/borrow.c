@@ -149,7 +149,6 @@ bool borrow_shrink(const struct gpu *gpu, const struct cuset *base, const struct
 	if (!cuset_overlap(cus, &forbidden))
 		return false;
 	cuset_remove(&request.avail, &forbidden);
-	request.preferred = request.avail;
 	place_around(&gpu->info.geometry, &request, &left);
 	*ret = left;
 	return true;
@@ -178,7 +177,6 @@ void borrow_free(const struct arbiter *arbiter, const struct lease *proposal, st
 	if (left < UINT_MAX) {
 		cuset_add(&own, &p->adaptation->base);
 		cuset_keep(&request.avail, &own);
-		cuset_keep(&request.preferred, &own);
 	}
 	if (proposal->lend.unbound)
 		request.ceiling = cuset_count(&p->adaptation->base);

@@ -201,7 +201,6 @@ static bool find_base(const struct plan *plan, struct grower *grower)
 					 .limit = grower->base,
 					 .exact = true };
 	struct placement placement;
-	struct place_miss miss;
 
 	grower->rebase = (struct cuset){ 0 };
 	if (cuset_within(&grower->p->adaptation->base, &grower->target))
@@ -213,7 +212,7 @@ static bool find_base(const struct plan *plan, struct grower *grower)
 		cuset_keep(&request.preferred, &grower->has);
 	if (!may_gain_base(plan, grower))
 		request.avail = request.preferred;
-	if (place(&gpu->info.geometry, &request, &placement, &miss) < 0 ||
+	if (place(&gpu->info.geometry, &request, &placement, NULL) < 0 ||
 	    placement.effective != placement.count)
 		return false;
 	grower->rebase = placement.cus;

@@ -105,20 +105,18 @@ static void keep_cus(const struct gpu *gpu, unsigned n, struct cuset *free, stru
 {
 	struct place_request request = { .all = &gpu->all,
 					 .avail = *free,
-					 .preferred = *free,
 					 .aim = n,
 					 .floor = n,
 					 .ceiling = n,
 					 .limit = gpu->cus };
 	struct placement placement;
-	struct place_miss miss;
 
 	if (n == 0)
 		return;
-	if (place(&gpu->info.geometry, &request, &placement, &miss) < 0) {
+	if (place(&gpu->info.geometry, &request, &placement, NULL) < 0) {
 		request.any_shape = request.few_engines = true;
 		request.floor = 1;
-		if (place(&gpu->info.geometry, &request, &placement, &miss) < 0)
+		if (place(&gpu->info.geometry, &request, &placement, NULL) < 0)
 			return;
 	}
 	cuset_remove(free, &placement.cus);

@@ -329,12 +329,10 @@ static bool place_base(struct search *search, unsigned index, struct mover *move
 					 .exact = true,
 					 .few_engines = true };
 	struct placement placement;
-	struct place_miss miss;
 
 	find_room(search, mover->lease, index, &request.avail);
-	request.preferred = request.avail;
 	if (!take_steps(search, search->lease_steps) ||
-	    place(&gpu->info.geometry, &request, &placement, &miss) < 0 ||
+	    place(&gpu->info.geometry, &request, &placement, NULL) < 0 ||
 	    placement.effective != placement.count ||
 	    cuset_equal(&placement.cus, &p->adaptation->moved_from)) {
 		search->stuck = mover->lease;
@@ -452,7 +450,6 @@ static bool set_mask(struct search *search, const struct lease *lease, struct pa
 	cuset_remove(&request.avail, &others);
 	cuset_remove(&request.avail, &search->given[p->gpu]);
 	cuset_add(&request.avail, base);
-	request.preferred = request.avail;
 	place_around(&gpu->info.geometry, &request, &cus);
 	partition_set_mask(p, &gpu->info.geometry, &cus);
 	cuset_add(&search->given[p->gpu], &cus);

@@ -536,6 +536,8 @@ int place(const struct geometry *geometry, const struct place_request *request,
 
 	profile_init(&profile, geometry, request);
 	cus = choose(&profile, request);
+	if (cus == 0 && !ret_miss)
+		return -ENOSPC;
 	if (cus == 0) {
 		ret_miss->below = largest_below(&profile, request, request->aim);
 		ret_miss->above = smallest_above(&profile, request, request->aim);

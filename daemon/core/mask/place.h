@@ -19,7 +19,7 @@
 struct place_request {
 	const struct cuset *all;  /* what the GPU has, were it empty */
 	struct cuset avail;       /* what may be taken */
-	struct cuset preferred;   /* the part of it to take first: no other lease shares it */
+	struct cuset preferred;   /* of that, what to take first: no other lease shares it */
 	const struct cuset *keep; /* what the lease has now and should move off little; or NULL */
 	const struct cuset *base; /* a rectangle that the placement has to contain; or NULL */
 	unsigned aim;             /* CUs */
@@ -46,7 +46,7 @@ struct place_miss {
 	unsigned below, above;
 };
 
-/* 0, or -ENOSPC and the neighbours. */
+/* 0, or -ENOSPC and the neighbours. ret_miss may be NULL. */
 int place(const struct geometry *geometry, const struct place_request *request,
 	  struct placement *ret, struct place_miss *ret_miss);
 

@@ -134,7 +134,6 @@ static void yield(const struct division *division, const struct grower *grower)
 					 .ceiling = cuset_count(&grower->target) };
 	struct cuset keeps;
 
-	cuset_keep(&request.preferred, &p->cus);
 	place_around(&division->gpu->info.geometry, &request, &keeps);
 	p->adaptation->yields = p->cus;
 	cuset_remove(&p->adaptation->yields, &keeps);
