@@ -73,9 +73,11 @@ static struct cuset needed_of(const struct arbiter *arbiter, const struct partit
 unsigned borrow_overlap(const struct arbiter *arbiter, const struct lease *lease,
 			const struct lease *borrower, unsigned *ret_gpu)
 {
-	FOR_EACH_PARTITION(q, lease)
+	if (!borrower->adaptable || borrower->id == lease->id)
+		return 0;
+	FOR_EACH_PARTITION(of, lease)
 		FOR_EACH_PARTITION(p, borrower) {
-			struct cuset needed = needed_of(arbiter, q, p);
+			struct cuset needed = needed_of(arbiter, of, p);
 
 			if (cuset_empty(&needed))
 				continue;
@@ -89,8 +91,7 @@ unsigned borrow_overlap(const struct arbiter *arbiter, const struct lease *lease
 const struct lease *borrow_contested(const struct arbiter *arbiter, const struct lease *lease)
 {
 	FOR_EACH_LEASE(other, arbiter)
-		if (lease_borrows(other) && other->id != lease->id &&
-		    borrow_overlap(arbiter, lease, other, NULL) > 0)
+		if (borrow_overlap(arbiter, lease, other, NULL) > 0)
 			return other;
 	return NULL;
 }

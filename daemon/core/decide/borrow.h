@@ -33,9 +33,9 @@ void borrow_others(const struct arbiter *arbiter, unsigned gpu, const struct lea
 void borrow_all(const struct arbiter *arbiter, unsigned what,
 		struct cuset ret[static REQUEST_WANTS]);
 
-/* How many CUs the borrower still occupies of those that the lease needs, on the first GPU where
- * there are any. An exclusive lease needs all of them until the borrower has paused. ret_gpu may be
- * NULL. */
+/* How many CUs the borrower, another lease, still occupies of those that the lease needs, on the first GPU where
+ * there are any. An exclusive lease needs all of them until the borrower has paused. 0: it borrows none of them. ret_gpu
+ * may be NULL. */
 unsigned borrow_overlap(const struct arbiter *arbiter, const struct lease *lease,
 			const struct lease *borrower, unsigned *ret_gpu);
 

@@ -136,8 +136,7 @@ static void note_granted(struct play *play, const struct lease *lease)
 
 	play->granted = true;
 	FOR_EACH_LEASE(other, there)
-		if (lease->state != STATE_INACTIVE && lease_borrows(other) &&
-		    borrow_overlap(there, lease, other, NULL) > 0)
+		if (lease->state != STATE_INACTIVE && borrow_overlap(there, lease, other, NULL) > 0)
 			add_time(play, other->id, &play->until_usec);
 }
 

@@ -171,8 +171,7 @@ static uint64_t granted_by(const struct arbiter *arbiter, const struct lease *le
 	uint64_t by = 0;
 
 	FOR_EACH_LEASE(other, arbiter)
-		if (lease_borrows(other) && other->id != lease->id &&
-		    borrow_overlap(arbiter, lease, other, NULL) > 0)
+		if (borrow_overlap(arbiter, lease, other, NULL) > 0)
 			by = max_u64(by, enforce_over_at(arbiter, other, now_usec));
 	return min_u64(lease->lend.give_up_usec, by);
 }
@@ -221,9 +220,8 @@ static void grant_or_wait(struct arbiter *arbiter, const struct arbiter *beside,
 /* Are CUs reclaimed that the borrower occupies? */
 static bool is_needed(const struct arbiter *arbiter, const struct lease *borrower)
 {
-	FOR_EACH_LEASE(other, arbiter)
-		if (lease_awaits_cus(other) && other->id != borrower->id &&
-		    borrow_overlap(arbiter, other, borrower, NULL) > 0)
+	FOR_EACH_LEASE(lease, arbiter)
+		if (lease_awaits_cus(lease) && borrow_overlap(arbiter, lease, borrower, NULL) > 0)
 			return true;
 	return false;
 }
