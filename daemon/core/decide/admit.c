@@ -202,17 +202,6 @@ static unsigned limit_cus(const struct candidate *a)
 	return min_u(limit, fixed + uncounted);
 }
 
-/* Engines that no realtime lease can be granted now, as bits. */
-static uint32_t closed_engines(const struct gpu *gpu)
-{
-	uint32_t closed = 0;
-
-	for (unsigned e = 0; e < gpu->info.geometry.engines; e++)
-		if (gpu->rt_exclusive[e] > 0 || gpu->rt_tolerant[e] > 0 || gpu->alone[e] > 0)
-			closed |= UINT32_C(1) << e;
-	return closed;
-}
-
 static void prepare(const struct candidate *a, struct place_request *ret)
 {
 	const struct admit_context *admit_context = a->admit_context;
@@ -232,7 +221,7 @@ static void prepare(const struct candidate *a, struct place_request *ret)
 		.any_shape = want->any_shape,
 		.columns = realtime,
 		.few_engines = realtime,
-		.closed = closed_engines(a->gpu),
+		.closed = gpu_engines_closed(a->gpu),
 	};
 	if (!a->gpu->masks_known)
 		ret->floor = ret->aim;  /* all CUs: admit_aim() */

@@ -81,6 +81,16 @@ void gpu_discharge(struct gpu *gpu, const struct partition *partition, enum leas
 	count(gpu, partition, lease_class, -1);
 }
 
+uint32_t gpu_engines_closed(const struct gpu *gpu)
+{
+	uint32_t closed = 0;
+
+	for (unsigned e = 0; e < CUSET_ENGINES; e++)
+		if (gpu->rt_exclusive[e] > 0 || gpu->rt_tolerant[e] > 0 || gpu->alone[e] > 0)
+			closed |= UINT32_C(1) << e;
+	return closed;
+}
+
 static struct cuset unclaimed(const struct gpu *gpu)
 {
 	struct cuset cus = gpu->all;

@@ -146,6 +146,9 @@ void gpu_discharge(struct gpu *gpu, const struct partition *partition,
  * from its engines needs. */
 void gpu_add_engines(const struct gpu *gpu, struct cuset *set);
 
+/* Engines that no realtime lease can be granted now, as bits. */
+uint32_t gpu_engines_closed(const struct gpu *gpu);
+
 /* CUs that no lease claims, and those of them that none borrows. */
 unsigned gpu_cus_unclaimed(const struct gpu *gpu);
 unsigned gpu_cus_free(const struct gpu *gpu);

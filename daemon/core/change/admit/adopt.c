@@ -178,29 +178,21 @@ static bool may_collide(const struct gpu *gpu, enum lease_class lease_class,
 			const struct partition *p)
 {
 	const struct cuset claim = partition_claim(p);
-	uint32_t engines = cuset_engines(&claim);
 
-	if (lease_class == CLASS_REALTIME || p->adaptation || cuset_overlap(&gpu->taken, &claim) ||
-	    (p->isolation != ISOLATION_SHARED && cuset_overlap(&gpu->shared, &claim)))
-		return true;
-	for (unsigned e = 0; e < CUSET_ENGINES; e++)
-		if ((engines & (UINT32_C(1) << e)) &&
-		    (gpu->rt_exclusive[e] || gpu->rt_tolerant[e] || gpu->alone[e]))
-			return true;
-	return false;
+	return lease_class == CLASS_REALTIME || p->adaptation ||
+	       cuset_overlap(&gpu->taken, &claim) ||
+	       (p->isolation != ISOLATION_SHARED && cuset_overlap(&gpu->shared, &claim)) ||
+	       (cuset_engines(&claim) & gpu_engines_closed(gpu));
 }
 
-/* Slots of leases that may not oversubscribe: all classes but best effort. */
-static void add_firm(const struct arbiter *arbiter, unsigned gpu, uint64_t *queues,
-		     uint64_t *processes)
+/* Adds what leases have that may not oversubscribe: all classes but best effort. */
+static void add_firm(const struct arbiter *arbiter, unsigned gpu, struct budget *sum)
 {
 	FOR_EACH_LEASE(lease, arbiter) {
 		const struct partition *p = lease_partition_on(lease, gpu);
 
-		if (!p || lease->class == CLASS_BESTEFFORT)
-			continue;
-		*queues += p->charged.queues;
-		*processes += p->charged.processes;
+		if (p && lease->class != CLASS_BESTEFFORT)
+			budget_add(sum, &p->charged);
 	}
 }
 
@@ -209,17 +201,15 @@ static bool fits_slots(const struct arbiter *arbiter, const struct lease *lease,
 		       const struct partition *p)
 {
 	const struct gpu *gpu = &arbiter->gpus[p->gpu];
-	uint64_t queues = p->charged.queues, processes = p->charged.processes;
+	struct budget sum = p->charged;
 
-	if (gpu->n_realtime > 0 || lease->class == CLASS_REALTIME) {
-		queues += gpu->charged.queues;
-		processes += gpu->charged.processes;
-	} else if (lease->class == CLASS_BESTEFFORT) {
+	if (gpu->n_realtime > 0 || lease->class == CLASS_REALTIME)
+		budget_add(&sum, &gpu->charged);
+	else if (lease->class == CLASS_BESTEFFORT)
 		return true;
-	} else {
-		add_firm(arbiter, p->gpu, &queues, &processes);
-	}
-	return queues <= gpu->info.queue_slots && processes <= gpu->info.process_slots;
+	else
+		add_firm(arbiter, p->gpu, &sum);
+	return sum.queues <= gpu->info.queue_slots && sum.processes <= gpu->info.process_slots;
 }
 
 static bool fits_rest(const struct gpu *gpu, const struct partition *p)
