@@ -156,12 +156,15 @@ static uint64_t fixed_cus(const struct candidate *a)
 		      free_base(a));
 }
 
-/* CUs of the user's adaptable leases, which return them for the request, and its own before a resize. */
-static void own_cus(const struct candidate *a, struct cuset *ret)
+/* CUs of the user's adaptable leases, which return them for the request, and its own before a resize. *ret_held: these, and
+ * all others that count for max-cus. */
+static void own_cus(const struct candidate *a, struct cuset *ret, struct cuset *ret_held)
 {
 	*ret = a->held.borrowed;
 	if (a->had)
 		cuset_add(ret, &a->had->occupied);
+	*ret_held = a->held.cus;
+	cuset_add(ret_held, ret);
 }
 
 /* What max-cus leaves beside these CUs. */
@@ -300,12 +303,11 @@ static bool place_beside_own(const struct candidate *a, const struct place_reque
 			     struct placement *placement, struct place_miss *miss)
 {
 	struct place_request fewer = *request;
-	struct cuset own, held = a->held.cus, beyond;
+	struct cuset own, held, beyond;
 	bool counts = a->own || had_fixed(a);
 	unsigned left;
 
-	own_cus(a, &own);
-	cuset_add(&held, &own);
+	own_cus(a, &own, &held);
 	left = min_u(min_u(max_cus_left(a, &held), fixed_cus_left(a)), a->gpu->cus);
 	fewer.keep = a->own ? &own : request->keep;
 	while (place(&a->gpu->info.geometry, &fewer, placement, miss) >= 0) {
@@ -520,17 +522,14 @@ static enum outcome admit_cus_ever(struct candidate *a)
 	return refuse_cus_or_floor(a, &request, &miss, &kept, OUTCOME_NEVER);
 }
 
-/* CUs do not fit. Would they without the queues that cover them? */
-static bool refuse_outside(struct candidate *a)
+/* CUs do not fit: so many are free. Would they without the queues that cover them? */
+static bool refuse_outside(struct candidate *a, unsigned free)
 {
 	struct candidate open = *a;
 	struct place_request request;
-	unsigned free;
 
 	if (cuset_empty(&a->outside))
 		return false;
-	prepare(a, &request);
-	free = cuset_count(&request.avail);
 	open.outside = (struct cuset){ 0 };
 	prepare(&open, &request);
 	if (!place_fits(&a->gpu->info.geometry, &request))
@@ -546,11 +545,10 @@ static bool refuse_outside(struct candidate *a)
 static enum outcome refuse_own(struct candidate *a, unsigned fit)
 {
 	const struct tenant *tenant = a->admit_context->tenant;
-	struct cuset own, held = a->held.cus;
+	struct cuset own, held;
 	bool fixed;
 
-	own_cus(a, &own);
-	cuset_add(&held, &own);
+	own_cus(a, &own, &held);
 	fixed = fixed_cus_left(a) < max_cus_left(a, &held);
 	refusal_set_fits(a->refusal, RESOURCE_CUS, fit, 0);
 	return refuse_quota(
@@ -631,7 +629,7 @@ static enum outcome admit_cus(struct candidate *a, struct partition *partition)
 	if (!place_in_time(a, &request, &placement, &miss)) {
 		if (admit_cus_ever(a) != OUTCOME_FITS)
 			return OUTCOME_NEVER;
-		if (refuse_outside(a))
+		if (refuse_outside(a, cuset_count(&request.avail)))
 			return OUTCOME_NOT_NOW;
 		if (a->own || (had_fixed(a) && place_fits(&a->gpu->info.geometry, &request)))
 			return refuse_own(a, most_beside_own(a, &request));
