@@ -124,14 +124,17 @@ static void find_remedy(const struct command *command, struct remedy *ret)
 	for (size_t i = 0; i < n; i++) {
 		const struct gpuarb_refusal_facts *facts = gpuarb_last_refusal_facts(gpuarb, i);
 		uint64_t amount = find_amount(&rows[i], facts);
-		double share = (double)amount / (double)rows[i].asked;
+		/* Of engines that were asked for, the CUs may be told that fit. */
+		bool same = is_policy(&rows[i]) ||
+			    strcmp(facts->resource, facts->fits_resource) == 0;
+		double share = same ? (double)amount / (double)rows[i].asked : 0;
 
 		ret->later |= rows[i].retry;
 		ret->fixed |= strcmp(facts->key, "max-fixed-cus") == 0;
 		if (!ret->unnamed && strcmp(facts->key, "any") == 0 && facts->n_fits > 0)
 			ret->unnamed = rows[i].gpu;
 		none |= amount == 0;
-		if (amount == 0 || amount == rows[i].asked)
+		if (amount == 0 || (same && amount == rows[i].asked))
 			continue;
 		share = rows[i].retry + (share < 1 ? share : 1 / share);
 		if (ret->row && (command->every_gpu ? share >= best : share <= best))

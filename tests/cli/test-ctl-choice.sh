@@ -224,4 +224,13 @@ ends 3 plan --class=besteffort --cus=20 --queues=2
 out_has '    --cus=16               fits now'
 let_go TERM "$holder"
 
+# max-shader-engines counts shader engines, and leaves as many CUs here as the request needs engines.
+rig_stop_daemon
+echo 'max-shader-engines = 1' >>"$dir/tenants.d/all.conf"
+machine radeon-vii
+hold reserve --class=besteffort --cus=13
+ends 3 plan --class=besteffort --cus=30
+out_has '    --cus=2                is within the quota'
+let_go TERM "$holder"
+
 rig_done
