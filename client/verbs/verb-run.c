@@ -410,7 +410,7 @@ static int take_lease(struct command *command, struct gpuarb_lease **ret)
 static int run_bound(struct command *command, const struct adapt *adapt)
 {
 	char name[REQUEST_TEXT]; /* a file name may be longer, and have any bytes */
-	struct gpuarb_lease *lease;
+	struct gpuarb_lease *lease = NULL;
 	int self = open_self();
 
 	if (self < 0) {

@@ -353,7 +353,7 @@ int process_of_pidfd(int fd, pid_t *ret_pid, uid_t *ret_uid)
 	struct stat_line line;
 	bool mixed;
 	pid_t pid;
-	uid_t uid;
+	uid_t uid = 0;
 	int r;
 
 	r = process_pid_of_pidfd(fd, &pid);

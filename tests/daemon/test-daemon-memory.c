@@ -16,13 +16,6 @@
 NEEDS(daemon_missing);
 
 #define OFF (-1)
-#if defined(__SANITIZE_ADDRESS__)
-#define STEP 5
-#define START_STEP 0 /* in a short run */
-#else
-#define STEP 1
-#define START_STEP 7
-#endif
 #define SANITIZER 99 /* exitcode in ASAN_OPTIONS */
 #define LOADER 127   /* before main() */
 #define ALLOCATIONS_MAX 2000
@@ -130,7 +123,7 @@ static void deny_each(struct stage *s, make_t *make,
 	sd_bus_message *answer;
 	long left;
 
-	for (long n = 0; n < ALLOCATIONS_MAX; n += check_one_in(STEP, 1)) {
+	for (long n = 0; n < ALLOCATIONS_MAX; n += check_one_in(5, 1)) {
 		sd_bus_message *m = make(s);
 
 		*s->left = n;
@@ -301,11 +294,10 @@ TEST(calls_that_read_the_driver_are_answered_without_memory)
 	stage_end(&s);
 }
 
-/* How many allocations more each start may make than the one before; 0: the test is left out, in short runs
- * with sanitizers. Coverage needs a start for each allocation. */
+/* How many allocations more each start may make than the one before. Coverage needs a start for each. */
 static unsigned start_step(void)
 {
-	return getenv("GCOV_ERROR_FILE") ? 1 : check_one_in(START_STEP, 7);
+	return getenv("GCOV_ERROR_FILE") ? 1 : check_one_in(37, 7);
 }
 
 /* The service manager starts gpuarbd again until it has the lease that the one before had saved. */
@@ -314,11 +306,9 @@ TEST(saved_lease_survives_starts_without_memory)
 	static struct stage s;
 	unsigned step = start_step();
 
-	if (step == 0)
-		SKIP("it starts gpuarbd a hundred times: tests/run --long");
 	stage_start(&s, 15);
 	s.machine.rig.may_fail = true;
-	for (long n = SEED_OF_RUN("SEED") % 7, rest = OFF; rest < 0; n += step) {
+	for (long n = SEED_OF_RUN("SEED") % step, rest = OFF; rest < 0; n += step) {
 		*s.left = n;
 		rig_crash(&s.machine.rig);
 		rest = *s.left;
@@ -359,11 +349,9 @@ TEST(daemon_starts_or_ends_with_a_status_without_memory)
 {
 	static struct machine machine;
 	unsigned failures = 0, step = start_step();
-	long n = SEED_OF_RUN("SEED") % 7;
+	long n = SEED_OF_RUN("SEED") % step;
 	atomic_long *left;
 
-	if (step == 0)
-		SKIP("it starts gpuarbd a hundred times: tests/run --long");
 	machine_build(&machine, 2);
 	rig_write(
 		&machine.rig, "tenants.d/10-all.conf",

@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "crash-rig.h"
+#include "seed.h"
 #include "sys/liveness/holder.h"
 #include "sys/liveness/shelf.h"
 
@@ -129,8 +130,8 @@ TEST(a_crash_while_holders_are_shelved_loses_no_lease)
 	static struct shelves s;
 	unsigned killed = 0;
 
-	for (unsigned i = 0; i < ARRAY_SIZE(points) && !s.stage.untraceable;
-	     i += check_one_in(2, 1))
+	for (unsigned step = check_one_in(3, 1), i = SEED_OF_RUN("SEED") % step;
+	     i < ARRAY_SIZE(points) && !s.stage.untraceable; i += step)
 		killed += try_at(&s, points[i]);
 	if (s.stage.untraceable) {
 		leave(s.stage.bus);

@@ -50,8 +50,13 @@ exec 9>"$dir/build/strict.lock"
 flock 9
 prints 1 'another tests/run uses build/strict' arbiter
 prints 0 '--repeat=N' --help
-exec 9>&-
+prints 3 'it went on' --sanitize arbiter
+exec 9>"$dir/build/sanitize.lock"
+flock 9
+prints 1 'another tests/run uses build/sanitize' --sanitize arbiter
+prints 1 'another tests/run uses build/sanitize' --long=unit
 prints 3 'it went on' arbiter
+exec 9>&-
 touch -d '+1 hour' "$dir/tests/setup"
 prints 1 'the time of ./tests/setup is in the future' arbiter
 
