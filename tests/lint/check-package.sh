@@ -60,10 +60,8 @@ symbols()
 		grep -q "^ (symver)$node [0-9]" "$source/debian/$2.symbols" ||
 			complain "debian/$2.symbols does not say since when there is $node of $1"
 	done
-	for since in $(sed -n 's/^ .* \([0-9][0-9.]*\)$/\1/p' "$source/debian/$2.symbols"); do
-		[ "$(printf '%s\n' "$since" "$ours" | sort -V | tail -n 1)" = "$ours" ] ||
-			complain "debian/$2.symbols: $since is later than meson.build's $ours"
-	done
+	latest=$({ echo "$ours"; sed -n 's/^ .* \([0-9][0-9.]*\)$/\1/p' "$source/debian/$2.symbols"; } | sort -V | tail -n 1)
+	[ "$latest" = "$ours" ] || complain "debian/$2.symbols: $latest is later than meson.build's $ours"
 }
 symbols libgpuarb/gpuarb.sym libgpuarb0
 symbols libgpuarb/hip/gpuarb-hip.sym libgpuarb-hip0
@@ -85,27 +83,33 @@ installed()
 		s,^usr/share/zsh/site-functions/,usr/share/zsh/vendor-completions/,'
 }
 
-packages_of()
+# owners: each installed path and each package that has it, by the patterns of debian/*.install.
+owners()
 {
 	for list in "$source"/debian/*.install; do
+		package=${list##*/}
 		while read -r pattern; do
 			# shellcheck disable=SC2016 # as it is written
 			case $pattern in
 			'${env:UNIT_DIR}'*) pattern=usr/lib/systemd/system${pattern#'${env:UNIT_DIR}'} ;;
 			esac
-			# shellcheck disable=SC2254 # patterns they are
-			case $1 in $pattern | $pattern/*) basename "$list" .install ;; esac
+			for path in $paths; do
+				# shellcheck disable=SC2254 # patterns they are
+				case $path in $pattern | $pattern/*) echo "$path ${package%.install}" ;; esac
+			done
 		done <"$list"
 	done
 }
 
-[ -n "$(installed)" ] || complain "$plan names nothing"
-for path in $(installed); do
-	packages=$(packages_of "$path" | sort -u)
-	case $(echo "$packages" | grep -c .) in
-	0) complain "$path is in no package: it belongs in a file debian/*.install" ;;
-	1) ;;
-	*) complain "$path is in more than one package:" "$packages" ;;
-	esac
-done
+paths=$(installed)
+[ -n "$paths" ] || complain "$plan names nothing"
+wrong=$({ echo "$paths"; owners | sort -u; } | awk '
+	NF == 1 { packages[$1] = "" }
+	NF == 2 { packages[$1] = packages[$1] " " $2 }
+	END { for (path in packages) {
+		n = split(packages[path], names, " ")
+		if (n == 0) print path " is in no package: it belongs in a file debian/*.install"
+		if (n > 1) print path " is in more than one package:" packages[path]
+	} }')
+[ -z "$wrong" ] || complain "$wrong"
 exit $status
