@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# complete.zsh SCRIPT LINE: completes LINE in zsh and prints one candidate a line. Completion needs a
-# terminal: an inner zsh has one and reports by a pipe.
+# complete.zsh SCRIPT: completes each line of standard input in zsh, and prints one candidate a line, and done.
+# Completion needs a terminal: an inner zsh has one and reports by a pipe.
 zmodload zsh/zpty || exit
 setup=$(mktemp) answer=$(mktemp -u) || exit
 mkfifo $answer || exit
@@ -21,7 +21,7 @@ compadd()
 	fi
 	builtin compadd "$@"
 }
-tell() { _main_complete; print -u5 -- done. }
+tell() { _main_complete; compstate[list]=; print -u5 -- done. }
 zle -C tell list-choices tell
 bindkey '^_' tell
 KEYTIMEOUT=1
@@ -30,13 +30,11 @@ INNER
 script=$1 zpty inner zsh -f -i
 zpty -w inner "script=${(q)1}; source $setup; exec 5>$answer; print -u5 ready."
 exec 5<$answer
-while IFS= read -t 30 -r line <&5; do
-	case $line in
-	ready.) zpty -w -n inner "$2"$'\x1f' ;;
-	done.) break ;;
-	*) print -r -- $line ;;
-	esac
+read -t 30 -r line <&5
+while IFS= read -r typed; do
+	while zpty -r -t inner line; do :; done # it would wait where nobody reads what it draws
+	zpty -w -n inner $'\x15'"$typed"$'\x1f' # in place of the line before
+	while IFS= read -t 30 -r line <&5 && print -r -- $line && [[ $line != done. ]]; do :; done
 done
 zpty -d inner
 rm -f $setup $answer
-[[ $line == done. ]]

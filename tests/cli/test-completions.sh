@@ -27,39 +27,60 @@ profiles=--profiles=$GPUARB_SOURCE_ROOT/conf/gpus
 touch "$dir/files/one.conf"
 export PATH="$dir/bin:$PATH" HOME="$dir/home"
 
-# ask LINE: completes at the end of the line; the candidates are in $dir/out, one a line.
+# complete_in_shell: starts the shell, which completes one line after the other in the environment of now.
+complete_in_shell()
+{
+	local rig=$GPUARB_SOURCE_ROOT/tests/cli/complete
+	# shellcheck disable=SC2016 # of fish
+	case $shell in
+	fish) set -- fish --no-config -c 'source $argv[1]
+		while read line
+			complete -C $line | string split -f1 \t
+			echo done.
+		end' ;;
+	zsh) set -- zsh -f "$rig.zsh" ;;
+	bash) set -- bash --norc "$rig.bash" ;;
+	esac
+	exec {lines}> >(cd "$dir/files" && exec "$@" "$script" >"$dir/candidates" 2>>"$dir/err")
+	exec {candidates}<"$dir/candidates"
+}
+mkfifo "$dir/candidates"
+
+# ask LINE: completes at the end of the line; the candidates are the keys of offered, and in $dir/out.
+declare -A offered
 ask()
 {
+	local word
 	said="'$1'"
-	(
-		cd "$dir/files" || exit
-		# shellcheck disable=SC2016 # of fish
-		case $shell in
-		fish) timeout "$patience" fish --no-config -c \
-			'source $argv[1]; complete -C $argv[2]' "$script" "$1" | cut -f1 ;;
-		zsh) timeout "$patience" zsh -f "$GPUARB_SOURCE_ROOT/tests/cli/complete.zsh" "$script" "$1" ;;
-		bash) timeout "$patience" bash --norc "$GPUARB_SOURCE_ROOT/tests/cli/complete.bash" \
-			"$script" "$1" ;;
-		esac
-	) >"$dir/out" 2>"$dir/err" || complain "$said: $shell failed"
+	offered=()
+	: >"$dir/err"
+	echo "$1" >&"$lines"
+	while IFS= read -r -t "$patience" word <&"$candidates" && [ "$word" != done. ]; do
+		# Without the option before a value, and the character after the name of an option or directory.
+		[[ ! $word =~ ^--[a-z-]*=. ]] || word=${word#*=}
+		word=${word%[=/]}
+		offered[${word##*[,=]}]=yes
+	done
+	printf '%s\n' "${!offered[@]}" >"$dir/out"
+	[ "$word" = done. ] || { complain "$said: $shell failed"; rig_done; }
 	[ ! -s "$dir/err" ] || complain "$said: $shell complains"
-	# Remove the option before a value, and the character after the name of an option or directory.
-	sed -i 's/^--[a-z-]*=\(.\)/\1/; s/[=/]$//; s/.*[,=]//' "$dir/out"
-	sort -u -o "$dir/out" "$dir/out"
 }
 
 # offers WORD…: exactly these candidates.
 offers()
 {
-	printf '%s\n' "$@" | sort -u | diff - "$dir/out" >"$dir/diff" ||
-		complain "$said: not just $* ($(grep -c '^[<>]' "$dir/diff") differ)"
+	local word
+	local -A wanted=()
+	for word; do wanted[$word]=yes; offers_also "$word"; done
+	[ "${#wanted[@]}" = "${#offered[@]}" ] || complain "$said: not just $*"
 }
-offers_nothing() { [ ! -s "$dir/out" ] || complain "$said: offers something"; }
-offers_not() { ! grep -qx -e "$1" "$dir/out" || complain "$said: offers $1"; }
-offers_also() { grep -qx -e "$1" "$dir/out" || complain "$said: does not offer $1"; }
+offers_nothing() { [ "${#offered[@]}" = 0 ] || complain "$said: offers something"; }
+offers_not() { [ -z "${offered[$1]:-}" ] || complain "$said: offers $1"; }
+offers_also() { [ -n "${offered[$1]:-}" ] || complain "$said: does not offer $1"; }
 
 # ---- without a daemon ------------------------------------------------------------------
 export GPUARB_BUS_ADDRESS="unix:path=$dir/no-bus"
+complete_in_shell
 # shellcheck disable=SC2207
 verbs=($("$GPUARBCTL" --help | sed -n 's/^  \([a-z]*\) .*/\1/p'))
 ask 'gpuarbctl '
@@ -74,7 +95,7 @@ for verb in "${verbs[@]}"; do
 	offers $("$GPUARBCTL" "$verb" --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')
 done
 
-# enumeration OPTION WORD…: the words are offered, and gpuarbctl accepts them.
+# enumeration OPTION WORD…: the words are offered, and gpuarbctl accepts them, which is the same in each shell.
 enumeration()
 {
 	local option=$1 word
@@ -83,6 +104,7 @@ enumeration()
 	offers "$@"
 	ask "gpuarbctl plan $option ${1:0:4}"
 	offers "$1"
+	[ "$shell" = bash ] || return
 	for word; do
 		ends 0 plan "$option=$word" --help
 	done
@@ -149,6 +171,8 @@ rig_start_bus
 printf '[tenant compositor]\nmatch-user = 0\n[tenant team@night]\nmatch-user = %s\nopen = yes\n' "$(id -u)" \
 	>"$dir/tenants.d/50-test.conf"
 rig_start_daemon --simulate=radeon-vii,mi300x-cpx
+exec {lines}>&-
+complete_in_shell
 ask 'gpuarbctl show '
 offers_nothing
 # Any user can choose a name, so shells must not expand it.
