@@ -19,6 +19,7 @@ rig_clean()
 	kill $(jobs -p) "${!output[@]}" 2>/dev/null
 	[ -z "$daemon_pid" ] || kill "$daemon_pid" 2>/dev/null
 	[ -z "$bus_pid" ] || kill "$bus_pid" 2>/dev/null
+	judge # what a test that ends early has kept
 	rm -rf "$dir"
 }
 trap rig_clean EXIT
@@ -40,29 +41,39 @@ rig_has_terminal()
 	return 1
 }
 
-complain()
+# place: the line of the test that called the check is in $where.
+place()
 {
-	failed=$((failed + 1))
-	# Find the line of the test that called the check.
 	local of=1
 	while [ "${BASH_SOURCE[of]}" != "$0" ] && [ -n "${BASH_SOURCE[of + 1]:-}" ]; do of=$((of + 1)); done
-	echo "${BASH_SOURCE[of]##*/}:${BASH_LINENO[of - 1]}: $1"
+	where=${BASH_SOURCE[of]##*/}:${BASH_LINENO[of - 1]}
+}
+
+complain()
+{
+	local where
+	place
+	failed=$((failed + 1))
+	echo "$where: $1"
 	sed 's/^/  out: /' "$dir/out"
 	sed 's/^/  err: /' "$dir/err"
 }
 
-# ends CODE ARGUMENT…: runs gpuarbctl and checks its exit code; the output is in $dir/out and $dir/err.
-# LeakSanitizer takes half of the time of a sanitized program that does little. So it runs once for each verb and code.
+# LeakSanitizer takes half of the time of a sanitized program that does little. So it runs once for each verb and code:
+# search KEY has in $leaks whether it does now. gpuarbd_options is for gpuarbd.
+gpuarbd_options=${ASAN_OPTIONS:-}
+export ASAN_OPTIONS=$gpuarbd_options:detect_leaks=0
 declare -gA searched=() # a test can source this in a function
+search() { leaks=${searched[$1]:-1} searched[$1]=0; }
+
+# ends CODE ARGUMENT…: runs gpuarbctl and checks its exit code; the output is in $dir/out and $dir/err.
 ends()
 {
 	local wanted=$1 code leaks
 	shift
 	said="gpuarbctl $*"
-	leaks=${searched["$wanted ${1:-}"]:-1}
-	searched["$wanted ${1:-}"]=0
-	ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=$leaks" \
-		timeout "$patience" "$GPUARBCTL" "$@" >"$dir/out" 2>"$dir/err" </dev/null
+	search "$wanted ${1:-}"
+	ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=$leaks timeout "$patience" "$GPUARBCTL" "$@" >"$dir/out" 2>"$dir/err" </dev/null
 	code=$?
 	[ "$code" = "$wanted" ] || complain "$said: ended with $code, not $wanted"
 }
@@ -71,9 +82,44 @@ out_has() { grep -qF -- "$1" "$dir/out" || complain "$said: no '$1' on standard 
 err_has() { grep -qF -- "$1" "$dir/err" || complain "$said: no '$1' on standard error"; }
 out_lacks() { ! grep -qF -- "$1" "$dir/out" || complain "$said: '$1' on standard output"; }
 err_lacks() { ! grep -qF -- "$1" "$dir/err" || complain "$said: '$1' on standard error"; }
-is_json() { [ -s "$2" ] && jq -e "$1" "$2" >/dev/null 2>&1; } # no input is no failure of jq -e
-json_out() { is_json "$1" "$dir/out" || complain "$said: not so: $1"; }
-json_err() { is_json "$1" "$dir/err" || complain "$said: not so: $1"; }
+is_json() { jq -ne "[inputs | ($1)][-1]" "$2" >/dev/null 2>&1; } # no input is no failure of jq -e alone
+
+# json_out JQ, json_err JQ: the output is so. jq takes longer to start than to judge, so the output of now is kept,
+# and rig_done judges.
+json_out() { keep "$1" "$dir/out"; }
+json_err() { keep "$1" "$dir/err"; }
+mkdir "$dir/kept"
+kept=0
+keep()
+{
+	local where text name
+	place
+	kept=$((kept + 1))
+	printf -v name '%s/kept/%05d.%s' "$dir" "$kept" "$BASHPID" # also in a subshell
+	mapfile -d '' -t text <"$2"
+	printf '%s' "${text[@]}" >"$name.json"
+	echo "$where: $said: not so: $1" >"$name.where"
+	echo "$1" >"$name.jq" # last: then the check is complete
+}
+
+# judge: one jq for all checks that are kept. Where that fails, one for each, to print which.
+judge()
+{
+	local checks=("$dir"/kept/*.jq) check inputs=() n=0 and=
+	[ -e "${checks[0]}" ] || return 0
+	for check in "${checks[@]}"; do
+		inputs+=(--slurpfile "i$n" "${check%jq}json")
+		echo "$and (try [\$i${n}[] | ($(<"$check"))][-1] catch false)"
+		n=$((n + 1)) and=and
+	done >"$dir/all"
+	jq -ne "${inputs[@]}" -f "$dir/all" >/dev/null 2>&1 || for check in "${checks[@]}"; do
+		is_json "$(<"$check")" "${check%jq}json" && continue
+		failed=$((failed + 1))
+		cat "${check%jq}where"
+		sed 's/^/  /' "${check%jq}json"
+	done
+	rm -r "$dir/kept"
+}
 
 # fails CODE TEXT ARGUMENT…: gpuarbctl ends with CODE, and the text is on standard error.
 fails() { ends "$1" "${@:3}"; err_has "$2"; }
@@ -154,7 +200,7 @@ rig_start_daemon()
 	watch=$!
 	read -r -t "$patience" line <&8 # it has connected and listens
 	mkdir -p "$dir/run"
-	RUNTIME_DIRECTORY=$dir/run "$GPUARBD" "$@" \
+	ASAN_OPTIONS=$gpuarbd_options RUNTIME_DIRECTORY=$dir/run "$GPUARBD" "$@" \
 		--profiles="${rig_profiles:-$GPUARB_SOURCE_ROOT/conf/gpus}" --config="$dir/gpuarbd.conf" \
 		--tenants="$dir/tenants.d" 2>"$dir/daemon.err" &
 	daemon_pid=$!
@@ -198,9 +244,10 @@ list_becomes()
 declare -gA output=()
 follow()
 {
-	local fd
+	local fd leaks
 	said="gpuarbctl $*"
-	exec {fd}< <(exec "$GPUARBCTL" "$@" 2>"${errors:-/dev/stdout}")
+	search "follow $1"
+	exec {fd}< <(ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=$leaks exec "$GPUARBCTL" "$@" 2>"${errors:-/dev/stdout}")
 	output[$!]=$fd
 	next_line $!
 	lease=$(sed -n 's/^lease \([0-9]*\)[:,]\? .*/\1/p' <<<"$line")
@@ -253,6 +300,7 @@ rig_stop_daemon()
 rig_done()
 {
 	[ -z "$daemon_pid" ] || rig_stop_daemon
+	judge
 	[ "$failed" = 0 ] || { echo "$failed checks failed"; exit 1; }
 	exit 0
 }

@@ -339,7 +339,7 @@ task()
 	await_so 'the task runs' test -s "$dir/work/task.pid"
 	task=$(head -n 1 "$dir/work/task.pid")
 }
-holds_lease() { "$GPUARBCTL" list --json >"$dir/out" && json_out 'length == 1 and .[0].state == "granted"'; }
+holds_lease() { listed "length == 1 and .[0].state == \"granted\"" || complain "no lease is granted"; }
 let_task_end() { timeout "$patience" sh -c ': >"$1"' sh "$dir/work/fifo"; }
 # kill_process PID: as it is a child of others, it may be a zombie for a while.
 kill_process()

@@ -58,8 +58,7 @@ settles()
 	local line end
 	await_begin end
 	said="it settles"
-	until "$GPUARBCTL" status --json >"$dir/out" 2>"$dir/err" &&
-		jq -e "$1" "$dir/out" >/dev/null 2>&1; do
+	until "$GPUARBCTL" status --json >"$dir/out" 2>"$dir/err" && is_json "$1" "$dir/out"; do
 		read -r -t "$patience" line <&7 && await_left "$end" ||
 			{ complain "not in $patience s, or the monitor has ended: $1"; rig_done; }
 	done
@@ -69,7 +68,7 @@ settles()
 driver()
 {
 	said='the driver'
-	jq -c . /sys/kernel/debug/kfdsim/state >"$dir/out"
+	cat /sys/kernel/debug/kfdsim/state >"$dir/out"
 	json_out "$1"
 }
 control() { echo "$1" >/sys/kernel/debug/kfdsim/control || complain "control: $1"; }

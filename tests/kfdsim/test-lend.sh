@@ -60,7 +60,7 @@ driver_becomes()
 	said='the driver'
 	await_so "$1" driver_has "$1"
 }
-driver_has() { jq -c . /sys/kernel/debug/kfdsim/state | tee "$dir/out" | jq -en "input | $1" >/dev/null 2>&1; }
+driver_has() { cat /sys/kernel/debug/kfdsim/state >"$dir/out"; is_json "$1" "$dir/out"; }
 
 # The masks of all queues that there are, as a list; have MASK N: each of them is that.
 masks="[.processes[] | select(.alive) | $compute | .mask]"
