@@ -36,33 +36,27 @@ for page in "$docs"/*.scd; do
 	done
 	[ "$name" = gpuarb-rt-proof.7 ] ||
 		check "$name has something to type" grep -qE '^(```$|	\$ )' "$dir/typed"
-	# shellcheck disable=SC2013 # words are what is wanted
-	for other in $(grep -oE '\*(lib)?gpuarb[a-z.-]*\*\([0-9]\)' "$page" | sort -u); do
-		other=$(tr -d '*)' <<<"$other" | tr '(' .)
-		check "$other, of which $name tells, exists" test -e "$docs/$other.scd"
-	done
 	if command -v scdoc >/dev/null; then
 		scdoc <"$page" >"$dir/page" 2>"$dir/err" || complain "scdoc does not take $name"
 	fi
 done
+while IFS=: read -r page other; do
+	other=${other//[*)]/}
+	check "$other, of which ${page##*/} tells, exists" test -e "$docs/${other/(/.}.scd"
+done < <(grep -oE '\*(lib)?gpuarb[a-z.-]*\*\([0-9]\)' "$docs"/*.scd)
 
 # ---- what they name ----------------------------------------------------------------------
 manual=$docs/libgpuarb.3.scd
-functions=$(sed -n 's/^\t*\(gpuarb_[a-z_]*\);$/\1/p' "$GPUARB_SOURCE_ROOT/libgpuarb/gpuarb.sym" \
-	"$GPUARB_SOURCE_ROOT/libgpuarb/hip/gpuarb-hip.sym" \
-	"$GPUARB_SOURCE_ROOT/libgpuarb/rt/gpuarb-rt.sym")
-check 'there are functions' test "$(wc -w <<<"$functions")" -gt 40
-for function in $functions; do
-	check "libgpuarb(3) has $function()" grep -qF "*$function*()" "$manual"
-done
-for function in $(grep -oE '\*gpuarb_[a-z_]+\*\(\)' "$manual" | tr -d '*()' | sort -u); do
-	check "$function() of libgpuarb(3) exists" grep -qx "$function" <<<"$functions"
-done
-errors=$(sed -n 's/^ \*\t-\(E[A-Z]*\).*/\1/p' "$GPUARB_SOURCE_ROOT/libgpuarb/gpuarb.h")
-check 'there are errors' test "$(wc -w <<<"$errors")" -gt 15
-for error in $errors; do
-	check "libgpuarb(3) has $error" grep -qx "|  $error" "$manual"
-done
+sed -n 's/^\t*\(gpuarb_[a-z_]*\);$/\1/p' "$GPUARB_SOURCE_ROOT/libgpuarb/gpuarb.sym" \
+	"$GPUARB_SOURCE_ROOT/libgpuarb/hip/gpuarb-hip.sym" "$GPUARB_SOURCE_ROOT/libgpuarb/rt/gpuarb-rt.sym" |
+	sort -u >"$dir/functions"
+check 'there are functions' test "$(wc -l <"$dir/functions")" -gt 40
+grep -oE '\*gpuarb_[a-z_]+\*\(\)' "$manual" | tr -d '*()' | sort -u | diff "$dir/functions" - >"$dir/out" ||
+	complain 'the functions (<) and those of libgpuarb(3) (>)'
+sed -n 's/^ \*\t-\(E[A-Z]*\).*/\1/p' "$GPUARB_SOURCE_ROOT/libgpuarb/gpuarb.h" | sort -u >"$dir/errors"
+check 'there are errors' test "$(wc -l <"$dir/errors")" -gt 15
+sed -n 's/^|  //p' "$manual" | sort -u | comm -23 "$dir/errors" - >"$dir/out"
+[ ! -s "$dir/out" ] || complain 'libgpuarb(3) does not have these errors'
 options=$("$GPUARBD" --help | grep -oE '^  --[a-z-]+' | sort -u)
 check 'gpuarbd has options' test "$(wc -w <<<"$options")" -gt 8
 check 'gpuarbd(8) has the options that gpuarbd --help has' test \
@@ -94,8 +88,8 @@ done
 # ---- docs/hardware.md --------------------------------------------------------------------
 for profile in "$GPUARB_SOURCE_ROOT"/conf/gpus/*.conf; do
 	name=$(basename "$profile" .conf)
-	key() { sed -n "s/^$1 = *\([^;]*[^; ]\) *\(;.*\)\?\$/\1/p" "$profile"; }
-	row="| $(key device) | $name | $(key harvest) | $(key law) | $(key queue-slots) |"
+	row=$(awk -F ' *= *' -v name="$name" '{ sub(/ *;.*/, "", $2); key[$1] = $2 }
+		END { print "|", key["device"], "|", name, "|", key["harvest"], "|", key["law"], "|", key["queue-slots"], "|" }' "$profile")
 	check "docs/hardware.md has $row" grep -qF "$row" "$docs/hardware.md"
 done
 
@@ -147,17 +141,19 @@ check 'it ends with its lease' test "$ended" = 0
 check 'and says why' test -s "$dir/example.err"
 
 # ---- the members of JSON -----------------------------------------------------------------
+declare -A words=()
+while read -r word; do words[${word%_}]=yes; done < <(grep -ohE '[a-z][a-z0-9_]*' "$docs"/gpuarbctl*.1.scd)
+
 # documented ARGUMENT…: each member that this verb prints is in a page of gpuarbctl.
 documented()
 {
 	local key
 
 	timeout "$patience" "$GPUARBCTL" "$@" --json >"$dir/out" 2>"$dir/err"
-	check "$1 prints JSON" jq -e . "$dir/out"
-	for key in $(jq -r '[.. | objects | keys[]] | unique[]' "$dir/out"); do
-		check "a page of gpuarbctl has the member $key of $1" \
-			grep -qE "(^|[^a-z_])_?${key}_?([^a-z_]|\$)" "$docs"/gpuarbctl*.1.scd
-	done
+	jq -r '[.. | objects | keys[]] | unique[]' "$dir/out" >"$dir/keys" || complain "$1 prints no JSON"
+	while read -r key; do
+		[ -n "${words[$key]:-}" ] || complain "no page of gpuarbctl has the member $key of $1"
+	done <"$dir/keys"
 }
 
 model=(--profile=radeon-vii --profiles="$GPUARB_SOURCE_ROOT/conf/gpus")
