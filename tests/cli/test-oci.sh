@@ -22,17 +22,21 @@ for name in gpuarb-createruntime gpuarb-other; do ln "$dir/gpuarb-precreate" "$d
 # hook NAME CODE [COMMAND…]: runs it by the command, with $dir/in as standard input.
 hook()
 {
-	said="$1 <$(tr -d '\n' <"$dir/in" | head -c 300)"
+	local text code
+	text=$(<"$dir/in")
+	said="$1 <${text:0:300}"
 	"${@:3}" "$dir/$1" "${hook_arguments[@]}" <"$dir/in" >"$dir/out" 2>"$dir/err"
-	local code=$?
+	code=$?
 	[ "$code" = "$2" ] || complain "$said: ended with $code, not $2"
 }
 # config JSON: the configuration of a container with these annotations.
 config()
 {
-	jq -n --argjson annotations "$1" '{ociVersion: "1.0.2", hostname: "3fea5e57c662", annotations: $annotations,
-		process: {rlimits: [{type: "RLIMIT_NPROC", hard: 18446744073709551615}],
-			env: ["PATH=/bin", "HIP_VISIBLE_DEVICES=1", "HSA_CU_MASK=0:1", "HSA_CU_MASK_X=1"]}}' >"$dir/in"
+	cat >"$dir/in" <<-JSON
+		{"ociVersion": "1.0.2", "hostname": "3fea5e57c662", "annotations": $1,
+		"process": {"rlimits": [{"type": "RLIMIT_NPROC", "hard": 18446744073709551615}],
+		"env": ["PATH=/bin", "HIP_VISIBLE_DEVICES=1", "HSA_CU_MASK=0:1", "HSA_CU_MASK_X=1"]}}
+	JSON
 }
 # state PID: the state of the container with the annotations of the configuration that the first hook wrote.
 state() { jq --argjson pid "$1" '{ociVersion: "1.0.2", id: "3f", status: "creating", pid: $pid, annotations}' "$dir/out" >"$dir/state"; mv "$dir/state" "$dir/in"; }
