@@ -25,8 +25,6 @@ play()
 {
 	local options=() arguments=() argument
 
-	[ -n "${played:-}" ] || rig_need_kfdsim
-	played=yes
 	while [ "$1" != -- ]; do options+=("$1"); shift; done
 	for argument in "${@:2}"; do
 		case $argument in */*) argument=$(realpath "$argument") ;; esac
@@ -36,7 +34,7 @@ play()
 	case $? in
 	0) ;;
 	77) exit 77 ;;
-	*) failed=1 ;;
+	*) rig_need_kfdsim; failed=1 ;;
 	esac
 }
 
