@@ -8,7 +8,7 @@ umask go-w # gpuarbd refuses a configuration that others can write
 dir=$(mktemp -d) || exit 1
 touch "$dir/out" "$dir/err"
 failed=0
-bus_pid='' daemon_pid='' holder=''
+bus_pid='' daemon_pid='' holder='' content=() kept=0
 # shellcheck source=tests/rigs/await.sh
 . "$GPUARB_SOURCE_ROOT/tests/rigs/await.sh"
 
@@ -41,20 +41,13 @@ rig_has_terminal()
 	return 1
 }
 
-# place: the line of the test that called the check is in $where.
-place()
-{
-	local of=1
-	while [ "${BASH_SOURCE[of]}" != "$0" ] && [ -n "${BASH_SOURCE[of + 1]:-}" ]; do of=$((of + 1)); done
-	where=${BASH_SOURCE[of]##*/}:${BASH_LINENO[of - 1]}
-}
-
 complain()
 {
-	local where
-	place
 	failed=$((failed + 1))
-	echo "$where: $1"
+	# Find the line of the test that called the check.
+	local of=1
+	while [ "${BASH_SOURCE[of]}" != "$0" ] && [ -n "${BASH_SOURCE[of + 1]:-}" ]; do of=$((of + 1)); done
+	echo "${BASH_SOURCE[of]##*/}:${BASH_LINENO[of - 1]}: $1"
 	sed 's/^/  out: /' "$dir/out"
 	sed 's/^/  err: /' "$dir/err"
 }
@@ -78,10 +71,11 @@ ends()
 	[ "$code" = "$wanted" ] || complain "$said: ended with $code, not $wanted"
 }
 
-out_has() { grep -qF -- "$1" "$dir/out" || complain "$said: no '$1' on standard output"; }
-err_has() { grep -qF -- "$1" "$dir/err" || complain "$said: no '$1' on standard error"; }
-out_lacks() { ! grep -qF -- "$1" "$dir/out" || complain "$said: '$1' on standard output"; }
-err_lacks() { ! grep -qF -- "$1" "$dir/err" || complain "$said: '$1' on standard error"; }
+file_has() { mapfile -d '' -t content <"$1" && [[ ${content[*]} == *"$2"* ]]; } # FILE TEXT
+out_has() { file_has "$dir/out" "$1" || complain "$said: no '$1' on standard output"; }
+err_has() { file_has "$dir/err" "$1" || complain "$said: no '$1' on standard error"; }
+out_lacks() { ! file_has "$dir/out" "$1" || complain "$said: '$1' on standard output"; }
+err_lacks() { ! file_has "$dir/err" "$1" || complain "$said: '$1' on standard error"; }
 is_json() { jq -ne "[inputs | ($1)][-1]" "$2" >/dev/null 2>&1; } # no input is no failure of jq -e alone
 
 # json_out JQ, json_err JQ: the output is so. jq takes longer to start than to judge, so the output of now is kept,
@@ -89,16 +83,14 @@ is_json() { jq -ne "[inputs | ($1)][-1]" "$2" >/dev/null 2>&1; } # no input is n
 json_out() { keep "$1" "$dir/out"; }
 json_err() { keep "$1" "$dir/err"; }
 mkdir "$dir/kept"
-kept=0
 keep()
 {
-	local where text name
-	place
+	local content name
 	kept=$((kept + 1))
 	printf -v name '%s/kept/%05d.%s' "$dir" "$kept" "$BASHPID" # also in a subshell
-	mapfile -d '' -t text <"$2"
-	printf '%s' "${text[@]}" >"$name.json"
-	echo "$where: $said: not so: $1" >"$name.where"
+	mapfile -d '' -t content <"$2"
+	printf '%s' "${content[@]}" >"$name.json"
+	echo "$said: not so: $1" >"$name.said"
 	echo "$1" >"$name.jq" # last: then the check is complete
 }
 
@@ -115,7 +107,7 @@ judge()
 	jq -ne "${inputs[@]}" -f "$dir/all" >/dev/null 2>&1 || for check in "${checks[@]}"; do
 		is_json "$(<"$check")" "${check%jq}json" && continue
 		failed=$((failed + 1))
-		cat "${check%jq}where"
+		cat "${check%jq}said"
 		sed 's/^/  /' "${check%jq}json"
 	done
 	rm -r "$dir/kept"
