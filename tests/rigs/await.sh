@@ -72,7 +72,7 @@ await_so()
 	await_begin end
 	until "$@"; do
 		await_left "$end" || await_fail "not in $patience s: $sentence"
-		sleep 0.02
+		sleep 0.05 # starting sleep and the command again takes a fifth of that
 	done
 }
 
