@@ -66,15 +66,16 @@ ask()
 	[ ! -s "$dir/err" ] || complain "$said: $shell complains"
 }
 
-# offers WORD…: exactly these candidates.
-offers()
+# completes LINE [WORD…]: with exactly these candidates, or none.
+completes()
 {
 	local word
 	local -A wanted=()
+	ask "$1"
+	shift
 	for word; do wanted[$word]=yes; offers_also "$word"; done
 	[ "${#wanted[@]}" = "${#offered[@]}" ] || complain "$said: not just $*"
 }
-offers_nothing() { [ "${#offered[@]}" = 0 ] || complain "$said: offers something"; }
 offers_not() { [ -z "${offered[$1]:-}" ] || complain "$said: offers $1"; }
 offers_also() { [ -n "${offered[$1]:-}" ] || complain "$said: does not offer $1"; }
 
@@ -83,16 +84,12 @@ export GPUARB_BUS_ADDRESS="unix:path=$dir/no-bus"
 complete_in_shell
 # shellcheck disable=SC2207
 verbs=($("$GPUARBCTL" --help | sed -n 's/^  \([a-z]*\) .*/\1/p'))
-ask 'gpuarbctl '
-offers "${verbs[@]}"
-ask 'gpuarbctl --no-legend und'
-offers undrain
-ask 'gpuarbctl --j'
-offers --json
+completes 'gpuarbctl ' "${verbs[@]}"
+completes 'gpuarbctl --no-legend und' undrain
+completes 'gpuarbctl --j' --json
 for verb in "${verbs[@]}"; do
-	ask "gpuarbctl $verb --"
 	# shellcheck disable=SC2046
-	offers $("$GPUARBCTL" "$verb" --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')
+	completes "gpuarbctl $verb --" $("$GPUARBCTL" "$verb" --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')
 done
 
 # enumeration OPTION WORD…: the words are offered, and gpuarbctl accepts them, which is the same in each shell.
@@ -100,10 +97,8 @@ enumeration()
 {
 	local option=$1 word
 	shift
-	ask "gpuarbctl plan $option="
-	offers "$@"
-	ask "gpuarbctl plan $option ${1:0:4}"
-	offers "$1"
+	completes "gpuarbctl plan $option=" "$@"
+	completes "gpuarbctl plan $option ${1:0:4}" "$1"
 	[ "$shell" = bash ] || return
 	for word; do
 		ends 0 plan "$option=$word" --help
@@ -114,47 +109,29 @@ enumeration --class realtime guaranteed besteffort
 enumeration --isolation shader-engine cu shared
 enumeration --priority high normal low
 enumeration --shape rectangle any
-ask 'gpuarbctl mask '
-offers explain encode decode
-ask "gpuarbctl mask explain $profiles --profile=mi300x"
-offers mi300x-cpx mi300x-spx
-ask 'gpuarbctl config check on'
-offers one.conf
-ask 'gpuarbctl config check one.conf o'
-offers one.conf
-ask "gpuarbctl rt plan one.conf $profiles --profile=left=mi300x-spx,right=mi300x-c"
-offers mi300x-cpx
-ask 'gpuarbctl config '
-offers check explain init
-ask "gpuarbctl config init --templates=$GPUARB_SOURCE_ROOT/conf/init "
-offers ci desktop lab server
-ask 'gpuarbctl list --columns=id,cu'
-offers cus
-ask 'gpuarbctl gpus --columns=SCHED'
-offers_nothing
-ask 'gpuarbctl gpus --columns=sched'
-offers scheduler
-ask 'gpuarbctl list --state=pau'
-offers paused
-ask 'gpuarbctl rt '
-offers measure monitor plan
-ask 'gpuarbctl rt plan on'
-offers one.conf
-ask "gpuarbctl rt plan one.conf $profiles --profile=mi300x"
-offers mi300x-cpx mi300x-spx
-ask 'gpuarbctl rt plan one.conf --config on'
-offers one.conf
+completes 'gpuarbctl mask ' explain encode decode
+completes "gpuarbctl mask explain $profiles --profile=mi300x" mi300x-cpx mi300x-spx
+completes 'gpuarbctl config check on' one.conf
+completes 'gpuarbctl config check one.conf o' one.conf
+completes "gpuarbctl rt plan one.conf $profiles --profile=left=mi300x-spx,right=mi300x-c" mi300x-cpx
+completes 'gpuarbctl config ' check explain init
+completes "gpuarbctl config init --templates=$GPUARB_SOURCE_ROOT/conf/init " ci desktop lab server
+completes 'gpuarbctl list --columns=id,cu' cus
+completes 'gpuarbctl gpus --columns=SCHED'
+completes 'gpuarbctl gpus --columns=sched' scheduler
+completes 'gpuarbctl list --state=pau' paused
+completes 'gpuarbctl rt ' measure monitor plan
+completes 'gpuarbctl rt plan on' one.conf
+completes "gpuarbctl rt plan one.conf $profiles --profile=mi300x" mi300x-cpx mi300x-spx
+completes 'gpuarbctl rt plan one.conf --config on' one.conf
 ask 'gpuarbctl run --exact -- tim'
 offers_also timeout
 ask 'gpuarbctl run --class realtime tim'
 offers_also timeout
-ask 'gpuarbctl rt plan one.conf --config=on'
-offers one.conf
-ask 'gpuarbctl mask explain 0x1 --profiles su'
-offers sub
+completes 'gpuarbctl rt plan one.conf --config=on' one.conf
+completes 'gpuarbctl mask explain 0x1 --profiles su' sub
 for line in 'plan --cus=' 'xyzzy ' 'plan --exact='; do
-	ask "gpuarbctl $line"
-	offers_nothing
+	completes "gpuarbctl $line"
 done
 for line in 'run true --' 'run -- --' 'reload --cla' 'reload sta'; do
 	ask "gpuarbctl $line"
@@ -162,8 +139,7 @@ for line in 'run true --' 'run -- --' 'reload --cla' 'reload sta'; do
 	offers_not status
 done
 for line in 'show ' 'drain ' 'plan --tenant=' 'mask explain 0x1 --gpu='; do
-	ask "gpuarbctl $line"
-	offers_nothing
+	completes "gpuarbctl $line"
 done
 
 # ---- with a daemon -----------------------------------------------------------------------
@@ -173,8 +149,7 @@ printf '[tenant compositor]\nmatch-user = 0\n[tenant team@night]\nmatch-user = %
 rig_start_daemon --simulate=radeon-vii,mi300x-cpx
 exec {lines}>&-
 complete_in_shell
-ask 'gpuarbctl show '
-offers_nothing
+completes 'gpuarbctl show '
 # Any user can choose a name, so shells must not expand it.
 hold reserve --cus=15 --tenant=team@night \
 	--name="\$(touch $dir/carried-out);\`touch $dir/carried-out\`"
@@ -183,36 +158,27 @@ id=${id#lease }
 check 'there is a lease' test "$id" -gt 0
 
 for verb in show activate deactivate revoke verify; do
-	ask "gpuarbctl $verb "
-	offers "$id"
+	completes "gpuarbctl $verb " "$id"
 done
-ask "gpuarbctl resize --cus 3 ${id%?}"
-offers "$id"
+completes "gpuarbctl resize --cus 3 ${id%?}" "$id"
 follow reserve --cus=1 --tenant=team@night --name=paper-2
 paper=$!
-ask 'gpuarbctl show p'
-offers paper-2
+completes 'gpuarbctl show p' paper-2
 let_go TERM "$paper"
 # shellcheck disable=SC2207
 gpus=($("$GPUARBCTL" gpus --json | jq -r '.[].name'))
 check 'there are nine' test "${#gpus[@]}" = 9
-ask 'gpuarbctl drain '
-offers "${gpus[@]}"
-ask 'gpuarbctl plan --gpu='
-offers any all "${gpus[@]}"
-ask "gpuarbctl plan --cus=3 --gpu=${gpus[0]%%:*}:"
-offers "${gpus[@]}"
-ask "gpuarbctl plan --gpu ${gpus[8]}"
-offers "${gpus[8]}"
+completes 'gpuarbctl drain ' "${gpus[@]}"
+completes 'gpuarbctl plan --gpu=' any all "${gpus[@]}"
+completes "gpuarbctl plan --cus=3 --gpu=${gpus[0]%%:*}:" "${gpus[@]}"
+completes "gpuarbctl plan --gpu ${gpus[8]}" "${gpus[8]}"
 ask "gpuarbctl map ${gpus[0]%.*}"
 offers_also "${gpus[0]}"
 ask 'gpuarbctl plan --tenant='
 offers_also compositor
 offers_also team@night
-ask 'gpuarbctl plan --tenant=team@'
-offers team@night
+completes 'gpuarbctl plan --tenant=team@' team@night
 let_go INT "$holder"
-ask 'gpuarbctl release '
-offers_nothing
+completes 'gpuarbctl release '
 check 'no name was carried out' test ! -e "$dir/carried-out"
 rig_done
