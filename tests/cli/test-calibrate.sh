@@ -184,8 +184,7 @@ json_out '.[0] | .law == "measured" and .law_source == "calibrated 2026-11-23" a
 	and .slowdowns == [{kind: "memory", neighbours: 1, slowdown_percent: 133}]'
 shows 'law = measured (calibrated 2026-11-23)' status
 finds 'map(select(.check == "daemon" and .result == "ok")) | any(.found | test("2026-11-23"))'
-ends 0 mask explain --gpu=0 0xf --json
-json_out '.law_source == "calibrated 2026-11-23" and .law_constant == 10'
+prints '.law_source == "calibrated 2026-11-23" and .law_constant == 10' mask explain --gpu=0 0xf --json
 shows 'law measured: calibrated 2026-11-23' mask explain --gpu=0 0xf
 cat >"$dir/tasks.conf" <<-TASKS
 	[taskset]

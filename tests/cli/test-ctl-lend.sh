@@ -312,8 +312,7 @@ shows 'lends 15 of 15 CUs' top
 out_has 'DISTURBED'
 ends 0 top --no-legend
 out_lacks 'DISTURBED'
-ends 0 top --json
-json_out 'keys == ["gpus","leases","queue_budgets","tenants","version"] and (.leases | length == 2)'
+prints 'keys == ["gpus","leases","queue_budgets","tenants","version"] and (.leases | length == 2)' top --json
 
 fails 1 'realtime' activate "$ml"
 ends 1 deactivate "$ml"
@@ -333,8 +332,7 @@ list_becomes "$(of "$ml") | .partitions[0].cus == 60"
 ends 0 plan --class=realtime --shader-engines=1 --alone=active --json
 json_out ".effects.pauses == [$ml] and .effects.moves == []"
 shows "lease $ml " plan --class=realtime --shader-engines=1 --alone=active
-ends 0 plan --class=realtime --shader-engines=1 --alone=active --start-inactive --json
-json_out '.effects == null'
+prints '.effects == null' plan --class=realtime --shader-engines=1 --alone=active --start-inactive --json
 follow reserve --class=realtime --shader-engines=1 --start-inactive --alone=active --name=turns
 turner=$! turns=$lease
 check "it says what it has: $line" test -n "$turns"
@@ -380,10 +378,8 @@ shows "$ml" list --output=wide --columns=id,base
 check 'a wide list has the base' grep -qE "^$ml +15$" "$dir/out"
 
 # A borrower can be resized; what is not typed stays.
-ends 0 resize "$ml" --priority=low --json
-json_out '.partitions[0] | .cus == 60 and .cus_asked == 60 and .priority == 0'
-ends 0 resize "$ml" --cus=30 --json
-json_out '.partitions[0] | .cus == 30 and .cus_asked == 30 and .priority == 0'
+prints '.partitions[0] | .cus == 60 and .cus_asked == 60 and .priority == 0' resize "$ml" --priority=low --json
+prints '.partitions[0] | .cus == 30 and .cus_asked == 30 and .priority == 0' resize "$ml" --cus=30 --json
 json_out '.reason == ""' # the agent has acknowledged
 ends 0 resize "$ml" --cus=999 --json
 json_out '.partitions[0] | .cus == 60 and .cus_asked == 60' # all of the GPU
@@ -635,8 +631,7 @@ done
 jq -r '.[] | select(.name == "fill").id' "$dir/out" >"$dir/fills"
 while read -r id; do ends 0 release "$id"; done <"$dir/fills"
 list_becomes 'length == 4 and all(.moves == null)'
-ends 0 plan --class=realtime --shader-engines=1 --json
-json_out '.verdict == "granted" and (.effects.moves | length == 1)'
+prints '.verdict == "granted" and (.effects.moves | length == 1)' plan --class=realtime --shader-engines=1 --json
 moved=$(jq '.effects.moves[0]' "$dir/out")
 shows "lease $moved " plan --class=realtime --shader-engines=1
 follow monitor

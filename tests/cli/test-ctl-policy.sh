@@ -137,8 +137,7 @@ policy <<-'CONF'
 	class = none
 CONF
 explain=(config explain "$dir/tenants.d")
-ends 0 "${explain[@]}" --user=games --group=4001 --json
-json_out '.user == "games" and .uid == 5 and .groups == [4001]'
+prints '.user == "games" and .uid == 5 and .groups == [4001]' "${explain[@]}" --user=games --group=4001 --json
 json_out '[.tenants[] | [.tenant, .requests, .class, .on_drift]] == [
 	["compositor","some","realtime","protect"], ["students","others","besteffort","protect"],
 	["night","named","guaranteed","kill"], ["staff","closed","besteffort","protect"], ["*","closed","besteffort","protect"]]'

@@ -198,8 +198,7 @@ json_out ".verdict == \"waiting\" and (.effects | .revokes == [$low] and .shrink
 ends 3 plan --cus=30 --tenant=night --json
 json_out '.verdict == "refused" and .effects == null'
 wait_in_line reserve --cus=30 --class=realtime --wait
-ends 0 list --json
-json_out "any(.[]; .id == $low and .state == \"revoking\" and (.reason | test(\"lease $id\")))"
+prints "any(.[]; .id == $low and .state == \"revoking\" and (.reason | test(\"lease $id\")))" list --json
 json_out "any(.[]; .id == $id and .state == \"waiting\" and (.reason | test(\"lease $low\")))"
 kill -TERM "$waiter"
 waiter_ends 143 'the request is cancelled'

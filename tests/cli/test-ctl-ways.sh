@@ -81,8 +81,7 @@ list_becomes 'length == 0'
 
 # Each of the sixteen priorities, up to the limit of each tenant.
 for priority in $(seq 0 15); do
-	ends 0 plan --tenant=compositor --cus=4 --priority="$priority" --json
-	json_out ".partitions[0].priority == $priority"
+	prints ".partitions[0].priority == $priority" plan --tenant=compositor --cus=4 --priority="$priority" --json
 	ends "$((priority <= 10 ? 0 : 3))" plan --tenant=game --cus=4 --priority="$priority"
 	ends "$((priority <= 7 ? 0 : 3))" plan --tenant='*' --cus=4 --priority="$priority"
 done

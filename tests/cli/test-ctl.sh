@@ -80,8 +80,7 @@ json_err '.error_name == "org.gpuarb.Arbiter1.Error.NoSuchLease"'
 # ---- planning --------------------------------------------------------------------------
 shows 'cus: 31 asked, 30 granted, 30 effective (0000:03:00.0 SE ' plan --cus=31
 out_has ' x15)'
-ends 0 plan --cus=31 --json
-json_out 'keys == ["duration_usec","partitions","refusals","verdict"] and .verdict == "granted"'
+prints 'keys == ["duration_usec","partitions","refusals","verdict"] and .verdict == "granted"' plan --cus=31 --json
 json_out '.partitions[0] | keys == (["gpu","kfd_gpu_id","cu_mask","cus","cus_asked",
 	"effective_cus","shader_engines","queues","streams","processes","sdma_queues",
 	"sdma_xgmi_queues","vram","priority","paused","exclusive","tier","gaps"] | sort)'
@@ -152,8 +151,7 @@ err_lacks "$(printf '\033')"
 
 # ---- resizing --------------------------------------------------------------------------
 ends 2 resize "$id"
-ends 0 resize "$id" --cus=15 --json
-json_out '.partitions[0].cus == 15 and .partitions[0].queues == 4 and .generation == 2'
+prints '.partitions[0].cus == 15 and .partitions[0].queues == 4 and .generation == 2' resize "$id" --cus=15 --json
 # `reserve` follows no masks: the lease names the process, and what stays taken.
 json_out ".deadline == null and (.reason | test(\"^pid $holder has .* acknowledged the resize: 15 CUs\"))"
 shows "pid $holder " resize "$id" --cus=15
@@ -334,8 +332,7 @@ ends 2 usage x
 
 # ---- limits of users ------------------------------------------------------------------------
 me=".users[] | select(.user == \"$(id -un)\")"
-ends 0 status --limits --json
-json_out 'keys == ["limits", "users"] and .limits.leases <= .limits.leases_total'
+prints 'keys == ["limits", "users"] and .limits.leases <= .limits.leases_total' status --limits --json
 json_out '.limits | keys == (["calls","time_percent","pending","unread_bytes","leases","leases_total",
 	"holders_total","unread_known"] | sort)'
 json_out "$me | keys == ([\"user\",\"uid\",\"administrator\",\"connections\",\"calls\",\"calls_delayed\",

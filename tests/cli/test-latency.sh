@@ -27,6 +27,9 @@ model()
 	no_lease
 }
 
+# model_is JQ SCENARIO ARGUMENT…: it ends with 0, and its JSON is so.
+model_is() { model "$2" 0 --json "${@:3}"; json_out "$1"; }
+
 # ---- usage -----------------------------------------------------------------------------
 rig_start_bus
 cat >"$dir/tenants.d/10-all.conf" <<-CONF
@@ -91,22 +94,19 @@ out_has '27 SE2.SH1:4-5*'
 out_has 'outlier: SE2.SH1:4-5, 1.'
 model slow-pair 0
 out_has 'outlier: SE0.SH0:0-1 and SE1.SH0:0-1, 400 ns'
-model slow-pair 0 --json
-json_out '.outliers.pairs == [{units: [0, 10], ns: 400}] and .outliers.units == []'
+model_is '.outliers.pairs == [{units: [0, 10], ns: 400}] and .outliers.units == []' slow-pair
 
 model strays 0
 out_has 'SE1.SH0:2-3'
 out_lacks 'fused'
 out_has '11 SE1.SH0:2-3 !'
-model strays 0 --json
-json_out '[.units[] | select(.mask_honoured == false) | .name] == ["SE1.SH0:2-3"]'
+model_is '[.units[] | select(.mask_honoured == false) | .name] == ["SE1.SH0:2-3"]' strays
 model wanders 0
 out_has 'elsewhere'
 
 model some-alone 0
 out_has '2 pairs'
-model some-alone 0 --json
-json_out '.unmet == 2 and ([.matrix[][] | select(. == null)] | length == 4)'
+model_is '.unmet == 2 and ([.matrix[][] | select(. == null)] | length == 4)' some-alone
 
 # ---- drawing ---------------------------------------------------------------------------
 model strays 0 --svg="$dir/map.svg"
@@ -216,8 +216,7 @@ rig_stop_daemon
 
 # ---- a GPU without WGPs, and one with several XCCs ---------------------------------------
 rig_start_daemon --simulate=mi300x-spx
-model '' 0 --json
-json_out '.unit == "cu" and (.units | length == 38 and all(.xccs | length == 8))'
+model_is '.unit == "cu" and (.units | length == 38 and all(.xccs | length == 8))' ''
 json_out '.harvest_known == false and (.units | all(.ran_on | length == 8))'
 err_has '1482 streams'
 model '' 0

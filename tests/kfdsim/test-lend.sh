@@ -78,14 +78,12 @@ borrows() # NAME
 
 activates() # what the driver has is looked at when it is granted, not later
 {
-	ends 0 activate "$vr" --wait=60
-	out_has "lease $vr: granted"
+	shows "lease $vr: granted" activate "$vr" --wait=60
 }
 
 gives_back() # NAME QUEUES
 {
-	ends 0 deactivate "$vr"
-	out_has "lease $vr: inactive"
+	shows "lease $vr: inactive" deactivate "$vr"
 	borrows "$1"
 	driver_becomes "$(have $all "$2")"
 }
@@ -710,8 +708,7 @@ story_late()
 	tell own follow
 	settles "$(named vr) | .state == \"granted\""
 	driver "$(have $rest 2)"
-	ends 0 verify
-	out_has '45 CUs'
+	shows '45 CUs' verify
 	leave own
 	ends 0 deactivate "$vr"
 
@@ -720,12 +717,10 @@ story_late()
 	program ml "${borrow[@]}" --name ml -- "$hip" --streams 3 --work --hold
 	borrows ml
 	halt "${pid[ml]}"
-	ends 7 activate "$vr" --wait=2
-	err_has "15 CUs of $vii"
+	fails 7 "15 CUs of $vii" activate "$vr" --wait=2
 	settles "$(named ml) | .reason | test(\"has not given back\")"
 	json_out "$(named vr) | .state == \"activating\""
-	ends 0 list
-	out_has 'overdue'
+	shows 'overdue' list
 	ends 9 verify
 	out_has 'passed'
 	driver "$(have $all 4)"

@@ -108,8 +108,7 @@ program another "$hip" --streams 4 --work --hold --device 2
 settles "$(gpu "$v620") | .oversubscribed and ([.unmanaged[].queues] == [5, 5])"
 ends 3 plan --gpu "$v620" --cus 4 --queues 2
 out_has 'oversubscribed: '
-ends 0 status
-out_has "$v620"
+shows "$v620" status
 out_has "${pid[stranger]} (client-hip, 5 queues)"
 out_has "${pid[another]} (client-hip, 5 queues)"
 driver '.gpus[2] | .oversubscribed and .reasons == ["queues"]'
