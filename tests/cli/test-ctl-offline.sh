@@ -19,6 +19,11 @@ export GPUARB_BUS_ADDRESS="unix:path=$dir/no-bus"
 
 # mask CODE ARGUMENT…: runs the verb mask with the shipped profiles.
 mask() { ends "$1" mask "${@:2}" --profiles="$GPUARB_SOURCE_ROOT/conf/gpus"; }
+# mask_is JQ ARGUMENT…, mask_shows TEXT ARGUMENT…: it ends with 0, and its JSON is so, or it prints the text.
+mask_is() { mask 0 "${@:2}" --json; json_out "$1"; }
+mask_shows() { mask 0 "${@:2}"; out_has "$1"; }
+# mask_fails CODE TEXT ARGUMENT…: it ends so, and prints the text on standard error.
+mask_fails() { mask "$1" "${@:3}"; err_has "$2"; }
 
 # ---- usage -----------------------------------------------------------------------------
 ends 2 --complete
@@ -89,64 +94,50 @@ json_out '(.relative_time, .relative_time_range[]) |= (. * 100 | round)
 	effective_cus: 3, efficiency: (3/31), relative_time: 1867,
 	relative_time_range: {least: 1680, most: 2200}, law: "measured",
 	law_source: "RTNS 2021, Radeon VII", law_constant: 7}'
-mask 0 explain 0-29 --profile=radeon-vii --json
-json_out '.shader_engines == [8,8,7,7] and .effective_cus == 28'
-mask 0 explain 0 --profile=radeon-vii --json
-json_out '.cus == 1 and .valid and .relative_time_range.most == 66'
-mask 0 explain 0x00000000000000000000000000000000000000000000000000f --profile=radeon-vii --json
-json_out '.valid and .cus == 4'
+mask_is '.shader_engines == [8,8,7,7] and .effective_cus == 28' explain 0-29 --profile=radeon-vii
+mask_is '.cus == 1 and .valid and .relative_time_range.most == 66' explain 0 --profile=radeon-vii
+mask_is '.valid and .cus == 4' explain 0x00000000000000000000000000000000000000000000000000f --profile=radeon-vii
 mask 0 explain 0x0 --profile=radeon-vii --json
 json_out '.valid == false and (.problem | length > 0) and .relative_time == null
 	and .efficiency == null and .cus == 0'
-mask 0 explain 60 --profile=radeon-vii --json
-json_out '.valid == false and .relative_time == null and (.problem | test("60"))'
+mask_is '.valid == false and .relative_time == null and (.problem | test("60"))' explain 60 --profile=radeon-vii
 mask 0 explain 0x1 --profile=rx6900xt --json
 json_out '.valid == false and (.problem | test("WGP")) and .occupied_cus == 80
 	and .unmasked_xccs == [0] and .effective_cus == 0 and .efficiency == null'
-mask 0 explain 0-14 --profile=rx7800xt
-out_has '60 of 60'
+mask_shows '60 of 60' explain 0-14 --profile=rx7800xt
 check 'a lost mask has no efficiency and no hint' sh -c '! grep -q "efficien\|uneven\|cliff" "$1"' sh "$dir/out"
 mask 0 explain 304-400 --profile=mi300x-spx --json
 json_out '.valid == false and .cus == 0 and .occupied_cus == 304 and .efficiency == null
 	and .unmasked_xccs == [range(8)]'
-mask 0 explain 304-400 --profile=mi300x-spx
-out_has '304 of 304'
-mask 0 explain 0x3 --profile=rx6900xt --json
-json_out '.valid and .cus == 2'
+mask_shows '304 of 304' explain 304-400 --profile=mi300x-spx
+mask_is '.valid and .cus == 2' explain 0x3 --profile=rx6900xt
 mask 0 explain 0xf --profile=mi300x-spx --json
 json_out '.valid == false and (.problem | test("XCC 4")) and (.per_xcc | length == 8)
 	and .occupied_cus == 156 and .unmasked_xccs == [4,5,6,7] and .relative_time == null'
 mask 0 explain 0 --profile=mi300x-spx --json
 json_out '.valid == false and .cus == 1 and .occupied_cus == 267 and .unmasked_xccs == [1,2,3,4,5,6,7]'
-mask 0 explain 0 --profile=mi300x-spx
-out_has '267 of 304'
-mask 0 explain 0x0 --profile=mi300x-spx --json
-json_out '.valid == false and .occupied_cus == 0 and .unmasked_xccs == []'
+mask_shows '267 of 304' explain 0 --profile=mi300x-spx
+mask_is '.valid == false and .occupied_cus == 0 and .unmasked_xccs == []' explain 0x0 --profile=mi300x-spx
 mask 0 explain 0x3 --profile=v620 --json
 json_out '.law == "assumed" and .law_source == null and .law_constant == null
 	and (.relative_time * 1.1 - .relative_time_range.most | fabs < 0.001)'
-mask 0 explain 0xff --profile=mi300x-spx --json
-json_out '.valid and .cus == 8 and .effective_cus == 8 and .shader_engines[0] == 8'
+mask_is '.valid and .cus == 8 and .effective_cus == 8 and .shader_engines[0] == 8' explain 0xff --profile=mi300x-spx
 
 for bad in 0x 0xg 0x-1 '' ',' '1,' '1,,2' 3-1 ag 1-2-3 '1 2' -- 99999999 65536 0-70000; do
 	mask 2 explain --profile=radeon-vii -- "$bad"
 done
 mask 2 explain "0x$(printf '%020000d' 0 | tr 0 f)" --profile=radeon-vii
-mask 2 explain 0x1
-err_has '--profile'
+mask_fails 2 '--profile' explain 0x1
 mask 2 explain 0x1 --gpu=0 --profile=radeon-vii
 mask 5 explain 0x1 --gpu=0
-mask 2 explain 0x1 --profile=radeon-viii
-err_has 'radeon-vii'
-mask 2 decide 0x1 --profile=radeon-vii
-err_has 'explain'
+mask_fails 2 'radeon-vii' explain 0x1 --profile=radeon-viii
+mask_fails 2 'explain' decide 0x1 --profile=radeon-vii
 
 # Values of HSA_CU_MASK and ROC_GLOBAL_CU_MASK, with what the runtimes make of them.
 mask 0 explain 0:0-15 --profile=radeon-vii --json
 json_out '.variable == "HSA_CU_MASK" and .ignored == null and (.dropped | not)
 	and (.gpus | length == 1) and (.gpus[0] | .gpu == 0 and .cus == 16 and .valid)'
-mask 0 explain 0:0x3333333333 --profile=radeon-vii --json
-json_out '.gpus[0] | .cus == 20 and .shader_engines == [10,10,0,0]'
+mask_is '.gpus[0] | .cus == 20 and .shader_engines == [10,10,0,0]' explain 0:0x3333333333 --profile=radeon-vii
 mask 0 explain '0:0-14;1:0-7' --profile=radeon-vii --json
 json_out '[.gpus[] | [.gpu, .cus]] == [[0,15],[1,8]]'
 mask 0 explain '0:0-14;1:0-7' --profile=radeon-vii
@@ -155,16 +146,13 @@ out_has '8 of 60 CUs, valid'
 mask 0 explain '0:0-14;1:x;2:0-3' --profile=radeon-vii
 out_has "'1:x'"
 out_lacks 'GPU 2'
-mask 0 explain 0:50-70 --profile=radeon-vii --json
-json_out '.dropped and .gpus[0].cus == 10'
-mask 0 explain 0:0-14 --profile=rx7800xt
-out_has '60 of 60 CUs occupied'
+mask_is '.dropped and .gpus[0].cus == 10' explain 0:50-70 --profile=radeon-vii
+mask_shows '60 of 60 CUs occupied' explain 0:0-14 --profile=rx7800xt
 mask 0 explain HSA_CU_MASK=0-15 --profile=radeon-vii
 out_has "'0-15'"
 mask 0 explain ffff --profile=radeon-vii --json
 json_out '.variable == "ROC_GLOBAL_CU_MASK" and (.gpus[0] | .gpu == null and .cus == 16)'
-mask 0 explain ROC_GLOBAL_CU_MASK=0xff --profile=rx6900xt --json
-json_out '.gpus[0] | .cus == 16 and .valid'
+mask_is '.gpus[0] | .cus == 16 and .valid' explain ROC_GLOBAL_CU_MASK=0xff --profile=rx6900xt
 mask 0 explain ROC_GLOBAL_CU_MASK=0xfffffffffffffff --profile=radeon-vii
 out_lacks ' CUs, valid'
 
@@ -178,31 +166,24 @@ out_is "$data/ctl-encode.out"
 mask 0 encode se0:0-3,SE1:5 --profile=radeon-vii --json
 json_out '. == {cu_mask: "0x201111", list: "0,4,8,12,21", cus: 5, valid: true, problem: null,
 	effective_cus: 2}'
-mask 0 encode SE0 --profile=mi300x-spx --json
-json_out '.valid and .cus == 76 and .effective_cus == 72'
-mask 0 encode SE2:0-8 --profile=mi300x-spx --json
-json_out '.valid and .effective_cus == .cus'
+mask_is '.valid and .cus == 76 and .effective_cus == 72' encode SE0 --profile=mi300x-spx
+mask_is '.valid and .effective_cus == .cus' encode SE2:0-8 --profile=mi300x-spx
 mask 1 encode XCC0.SE0 --profile=mi300x-spx --json
 json_out '.valid == false and (.problem | test("XCC 1")) and (.cu_mask | startswith("0x"))'
 json_err '.error | test("not a valid mask: .*XCC 1")'
 mask 1 encode XCC0.SE0 --profile=mi300x-spx
 out_has '0x'
 err_has 'gpuarbctl mask'
-mask 0 encode SE0.SH1:0-1 --profile=rx6900xt --json
-json_out '.cu_mask == "0x300"'
-mask 0 encode SE0:10-11 --profile=rx6900xt --json
-json_out '.cu_mask == "0x300"'
+mask_is '.cu_mask == "0x300"' encode SE0.SH1:0-1 --profile=rx6900xt
+mask_is '.cu_mask == "0x300"' encode SE0:10-11 --profile=rx6900xt
 for bad in SE4 SE0:15 SE0:3-1 SE0.SH1 XCC1.SE0 XCC0SE1 SE SE0: SE0:1- 'SE0,,' ',SE0' SE0x CU1 ''; do
 	mask 2 encode --profile=radeon-vii -- "$bad"
 done
-mask 2 encode SE0:0-2 --profile=rx6900xt
-err_has 'WGP'
+mask_fails 2 'WGP' encode SE0:0-2 --profile=rx6900xt
 mask 0 decode 0x111111111111111 --profile=radeon-vii
 out_is "$data/ctl-decode.out"
-mask 0 decode 0x0 --profile=radeon-vii
-out_has 'valid'
-mask 0 decode 0x3 --profile=rx6900xt --json
-json_out '.places == "SE0.SH0:0-1" and .shader_arrays[0].cus == [0,1]'
+mask_shows 'valid' decode 0x0 --profile=radeon-vii
+mask_is '.places == "SE0.SH0:0-1" and .shader_arrays[0].cus == [0,1]' decode 0x3 --profile=rx6900xt
 
 # encode reverses decode, also for a GPU with an uneven harvest.
 value() { sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p" "$dir/out"; } # jq takes as long as gpuarbctl

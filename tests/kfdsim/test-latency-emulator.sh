@@ -28,15 +28,19 @@ has_left()
 	json_out '.gpus | all(.compute_queues == 0 and .oversubscriptions == 0)'
 }
 
+# measures CODE ARGUMENT…
+measures()
+{
+	said="gpuarb-latency ${*:2}"
+	timeout "$patience" "$latency" "${@:2}" >"$dir/out" 2>"$dir/err"
+	check "it ends with $1" test $? = "$1"
+}
+
 # measures_nothing CODE SENTENCE ARGUMENT…
 measures_nothing()
 {
-	local code=$1 sentence=$2
-	shift 2
-	said="gpuarb-latency $*"
-	timeout "$patience" "$latency" "$@" >"$dir/out" 2>"$dir/err"
-	check "it ends with $code" test $? = "$code"
-	err_has "$sentence"
+	measures "$1" "${@:3}"
+	err_has "$2"
 	check 'nothing is printed of what was not measured' test ! -s "$dir/out"
 	has_left '.peak <= 3 and .alive == false'
 }
@@ -73,9 +77,7 @@ calibrates()
 	local report=$dir/state/calibration/0000:03:00.0.json
 	measures_nothing 1 '--emulated accepts them' calibrate --quick
 	echo cost:1024:50000 >/sys/kernel/debug/kfdsim/control
-	said='gpuarb-latency calibrate'
-	timeout "$patience" "$latency" calibrate --quick --emulated --json --html="$dir/page.html" >"$dir/out" 2>"$dir/err"
-	check 'it ends with 0' test $? = 0
+	measures 0 calibrate --quick --emulated --json --html="$dir/page.html"
 	json_out '[.emulated, .points[].emulated, .law.emulated, .memory_law.emulated, .costs.emulated] | all'
 	json_out '.points | length == 20 and all(.occupied_cus == .expected_cus and .mask_honoured)'
 	json_out '.masks_honoured == 20 and .law.a_usec > 0 and .memory_law.a_usec > 0 and .cliff > 3'
@@ -119,19 +121,15 @@ is_ended_by_reset()
 # The measurements of the paper, with competitors that are programs of their own.
 papers()
 {
-	said='gpuarb-latency calibrate --paper'
-	timeout 900 "$latency" calibrate --emulated --paper="$dir/paper" --seed=2 --json >"$dir/out" 2>"$dir/err"
-	check 'it ends with 0' test $? = 0
+	patience=900 measures 0 calibrate --emulated --paper="$dir/paper" --seed=2 --json
 	json_out '.emulated and .missing == [] and (.laws | all(.a_usec > 0 and .median_error_percent < 15))'
 	json_out '[.cases[] | select(.set == "competitor" and .competitor_threads != null)] | length == 24'
 	check 'the figures or the page are there' test -s "$dir/paper/index.html"
 	list_becomes '. == []'
 	# More queues than the GPU has slots, which are 8.
-	said='gpuarb-latency calibrate --paper --oversubscribe'
 	printf '[daemon]\noversubscribe = besteffort\n' >"$dir/gpuarbd.conf"
 	ends 0 reload
-	timeout 900 "$latency" calibrate --emulated --paper="$dir/many" --seed=2 --oversubscribe --json >"$dir/out" 2>"$dir/err"
-	check 'it ends with 0' test $? = 0
+	patience=900 measures 0 calibrate --emulated --paper="$dir/many" --seed=2 --oversubscribe --json
 	json_out '.missing == [] and ([.cases[] | select(.set == "queues").queues] | max == 12)'
 	list_becomes '. == []'
 }
@@ -141,26 +139,21 @@ papers()
 finds_a_wrong_mask()
 {
 	local lease
-	said='verify --probe and latency'
 	coproc holder { exec "$GPUARBCTL" reserve --shape=any --cus=2 --queues=6 --processes=2 --json 2>"$dir/err"; }
 	await_so 'it has a lease' eval '"$GPUARBCTL" list --json >"$dir/out" && jq -e ".[0].state == \"granted\"" "$dir/out"'
 	lease=$(jq '.[0].id' "$dir/out")
-	"$latency" verify --probe "$lease" --json >"$dir/out" 2>"$dir/err"
-	check 'a right mask is one' test $? = 0
+	measures 0 verify --probe "$lease" --json
 	json_out '.[0] | .emulated and .result == "ok" and .occupied_cus == 2'
 	echo shift:2 >/sys/kernel/debug/kfdsim/control
-	"$latency" verify --probe "$lease" --json >"$dir/out" 2>"$dir/err"
-	check 'a wrong mask is drift' test $? = 9
+	measures 9 verify --probe "$lease" --json
 	json_out '.[0].result == "drift"'
 	# shellcheck disable=SC2154 # coproc sets it
 	kill "$holder_PID"
 	list_becomes '. == []'
-	"$latency" latency --json >"$dir/out" 2>"$dir/err"
-	check 'it ends with 0' test $? = 0
+	measures 0 latency --json
 	json_out '.emulated and (.units | length == 8 and any(.mask_honoured == false))'
 	echo shift:0 >/sys/kernel/debug/kfdsim/control
-	"$latency" latency --json >"$dir/out" 2>"$dir/err"
-	check 'it ends with 0' test $? = 0
+	measures 0 latency --json
 	json_out '.units | all(.mask_honoured)'
 	echo shift:2 >/sys/kernel/debug/kfdsim/control
 	"$latency" calibrate --quick --emulated --json >"$dir/out" 2>"$dir/err"
@@ -219,11 +212,8 @@ ends 0 kfdsim --gpu radeon-vii --gpu mi210 -- "${here[@]}" runs --gpu=1 --json
 ends 0 kfdsim --gpu rx6900xt -- "${here[@]}" runs --same-line
 ends 0 kfdsim --gpu radeon-vii --timing -- "${here[@]}" interrupted
 ends 0 kfdsim --gpu radeon-vii --timing -- "${here[@]}" calibrates
-if [ -n "${GPUARB_LONG:-}" ]; then
+[ -z "${GPUARB_LONG:-}" ] ||
 	ends 0 kfdsim --gpu v620 --gpu mi250 --timing -- "${here[@]}" reports 20 25
-else
-	ends 0 kfdsim --gpu v620 --timing -- "${here[@]}" reports 20
-fi
 # What the HIP of Debian 12 and 13 does not know.
 ldd "$latency" | grep -q 'libamdhip64\.so\.5' ||
 	ends 0 kfdsim --gpu rx7900xtx --gpu rx9070xt --gpu strix-halo --timing -- "${here[@]}" reports 25 20 15
