@@ -102,7 +102,15 @@ plan_fails 6 'none.ini' "$example" "$dir/none.ini" "$example" --profile=radeon-v
 plan 3 "$data/crowd.ini" --profile=radeon-vii --json
 json_out '.reason | test("side by side")'
 
-# The manual has all keys of the file. Those of the JSON test-manual.sh looks for.
+# The manual has all keys of the JSON and of the file.
+"$GPUARBCTL" rt plan "$example" --profile=radeon-vii \
+	--profiles="$GPUARB_SOURCE_ROOT/conf/gpus" --json >"$dir/out" 2>"$dir/err"
+keys=$(jq -r '[., .partitions[0], .tasks[0]] | map(keys) | add | unique[]' "$dir/out")
+told=$(sed -n '/^\*rt plan\*: _verdict/,/^$/p' "$manual" | tr -d '_*(),;')
+for key in $keys; do
+	key=$(tr -d _ <<<"$key")
+	check "the manual has $key of the JSON" grep -qw "$key" <<<"$told"
+done
 # shellcheck disable=SC2013 # words are what is wanted
 for key in $(sed -n 's/^\t\(SET\|PARTITION\|TASK\)("\([a-z-]*\)",.*/\2/p' \
 	"$GPUARB_SOURCE_ROOT/client/rt/set-file.c"); do
