@@ -86,9 +86,8 @@ TEST(a_stopped_and_continued_daemon_feeds_the_watchdog_again)
 
 	arrive(&rig, "2000000");
 	rig_await(&rig, "WATCHDOG=1");
-	CHECK(kill(rig.daemon, SIGSTOP) == 0);
-	CHECK(waitpid(rig.daemon, NULL, WUNTRACED) == rig.daemon);
-	CHECK(kill(rig.daemon, SIGCONT) == 0);
+	rig_pause(&rig);
+	rig_go_on(&rig);
 	rig_await(&rig, "WATCHDOG=1");
 	rig_await(&rig, "WATCHDOG=1");
 }

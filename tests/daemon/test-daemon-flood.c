@@ -203,12 +203,6 @@ static int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *)
 	return 0;
 }
 
-/* A child of the test. */
-static void stop(pid_t pid)
-{
-	CHECK(kill(pid, SIGSTOP) == 0 && waitpid(pid, NULL, WUNTRACED) == pid);
-}
-
 static bool sleeps(pid_t pid)
 {
 	char path[64], state;
@@ -227,11 +221,12 @@ static sd_bus_message *reload_beside_slow_bus(const struct flood *flood)
 	struct answer answer;
 
 	rig_write(&flood->rig, "log", "");
-	stop(flood->rig.daemon);
+	rig_pause(&flood->rig);
 	call_send(call_arbiter(flood->root, "Reload"), &answer);
 	settle(flood->root);
-	stop(flood->rig.bus);
-	CHECK(kill(flood->rig.daemon, SIGCONT) == 0);
+	CHECK(kill(flood->rig.bus, SIGSTOP) == 0);
+	CHECK(waitpid(flood->rig.bus, NULL, WUNTRACED) == flood->rig.bus);
+	rig_go_on(&flood->rig);
 	AWAIT_STATE(log_says(&flood->rig, "configuration reloaded") && sleeps(flood->rig.daemon));
 	CHECK(kill(flood->rig.bus, SIGCONT) == 0);
 	AWAIT(flood->root, answer.came);
