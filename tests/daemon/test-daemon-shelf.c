@@ -130,7 +130,8 @@ TEST(a_crash_while_holders_are_shelved_loses_no_lease)
 	static struct shelves s;
 	unsigned killed = 0;
 
-	for (unsigned step = check_one_in(3, 1), i = SEED_OF_RUN("SEED") % step;
+	for (unsigned step = min_u(check_one_in(3, 1), ARRAY_SIZE(points)),
+		      i = SEED_OF_RUN("SEED") % step;
 	     i < ARRAY_SIZE(points) && !s.stage.untraceable; i += step)
 		killed += try_at(&s, points[i]);
 	if (s.stage.untraceable) {
