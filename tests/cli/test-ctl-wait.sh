@@ -159,7 +159,7 @@ let_go TERM "$holder"
 rig_stop_daemon
 
 # ---- the daemon dies meanwhile ----------------------------------------------------------------
-exec 4< <(RUNTIME_DIRECTORY=$dir/run exec "$SERVICE_MANAGER" --store-max=64 -- "$GPUARBD" \
+exec 4< <(RUNTIME_DIRECTORY=$dir/run ASAN_OPTIONS=$gpuarbd_options exec "$SERVICE_MANAGER" --store-max=64 -- "$GPUARBD" \
 	--simulate=radeon-vii --profiles="$GPUARB_SOURCE_ROOT/conf/gpus" \
 	--config="$dir/gpuarbd.conf" --tenants="$dir/tenants.d" 2>"$dir/daemon.err")
 daemon_pid=$!

@@ -150,7 +150,8 @@ documented()
 	local key
 
 	timeout "$patience" "$GPUARBCTL" "$@" --json >"$dir/out" 2>"$dir/err"
-	jq -r '[.. | objects | keys[]] | unique[]' "$dir/out" >"$dir/keys" || complain "$1 prints no JSON"
+	jq -r '[.. | objects | keys[]] | unique[]' "$dir/out" >"$dir/keys" && [ -s "$dir/keys" ] ||
+		complain "$1 prints no JSON"
 	while read -r key; do
 		[ -n "${words[$key]:-}" ] || complain "no page of gpuarbctl has the member $key of $1"
 	done <"$dir/keys"

@@ -40,9 +40,9 @@ static bool any_exclusive(const struct arbiter *arbiter, unsigned gpu)
 const struct lease *exclusive_on(const struct arbiter *arbiter, unsigned gpu,
 				 const struct lease *self)
 {
-	uint64_t gpus = ledger_sharing(arbiter, gpu);
+	uint64_t gpus = any_exclusive(arbiter, gpu) ? ledger_sharing(arbiter, gpu) : 0;
 
-	if (!any_exclusive(arbiter, gpu))
+	if (!gpus)
 		return NULL;
 	FOR_EACH_LEASE(lease, arbiter)
 		if (is_active_on(lease, gpus, self, true))
