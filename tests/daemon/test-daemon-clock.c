@@ -86,8 +86,8 @@ TEST(a_stopped_and_continued_daemon_feeds_the_watchdog_again)
 
 	arrive(&rig, "2000000");
 	rig_await(&rig, "WATCHDOG=1");
-	rig_pause(&rig);
-	rig_go_on(&rig);
+	rig_pause(rig.daemon);
+	rig_go_on(rig.daemon);
 	rig_await(&rig, "WATCHDOG=1");
 	rig_await(&rig, "WATCHDOG=1");
 }

@@ -221,14 +221,13 @@ static sd_bus_message *reload_beside_slow_bus(const struct flood *flood)
 	struct answer answer;
 
 	rig_write(&flood->rig, "log", "");
-	rig_pause(&flood->rig);
+	rig_pause(flood->rig.daemon);
 	call_send(call_arbiter(flood->root, "Reload"), &answer);
 	settle(flood->root);
-	CHECK(kill(flood->rig.bus, SIGSTOP) == 0);
-	CHECK(waitpid(flood->rig.bus, NULL, WUNTRACED) == flood->rig.bus);
-	rig_go_on(&flood->rig);
+	rig_pause(flood->rig.bus);
+	rig_go_on(flood->rig.daemon);
 	AWAIT_STATE(log_says(&flood->rig, "configuration reloaded") && sleeps(flood->rig.daemon));
-	CHECK(kill(flood->rig.bus, SIGCONT) == 0);
+	rig_go_on(flood->rig.bus);
 	AWAIT(flood->root, answer.came);
 	return answer.m;
 }

@@ -52,13 +52,13 @@ static void depart(struct crowd *crowd)
 /* gpuarbd finds the calls that are sent in between together, and does not end a round before the next one comes. */
 static void begin_calls(const struct crowd *crowd)
 {
-	rig_pause(&crowd->rig);
+	rig_pause(crowd->rig.daemon);
 }
 
 static void end_calls(const struct crowd *crowd)
 {
 	settle(crowd->other);
-	rig_go_on(&crowd->rig);
+	rig_go_on(crowd->rig.daemon);
 }
 
 /* ---- tests --------------------------------------------------------------------------------- */

@@ -169,18 +169,17 @@ int rig_await_end(pid_t pid)
 	return status;
 }
 
+void rig_pause(pid_t pid)
+{
+	CHECK(kill(pid, SIGSTOP) == 0 && waitpid(pid, NULL, WUNTRACED) == pid);
+}
+
+void rig_go_on(pid_t pid)
+{
+	CHECK(kill(pid, SIGCONT) == 0);
+}
+
 /* dbus-broker is a child of its launcher. */
-void rig_pause(const struct rig *rig)
-{
-	CHECK(kill(rig->daemon, SIGSTOP) == 0);
-	CHECK(waitpid(rig->daemon, NULL, WUNTRACED) == rig->daemon);
-}
-
-void rig_go_on(const struct rig *rig)
-{
-	CHECK(kill(rig->daemon, SIGCONT) == 0);
-}
-
 void rig_signal_bus(const struct rig *rig, int signal)
 {
 	char path[64];

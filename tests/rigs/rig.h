@@ -83,9 +83,9 @@ const char *rig_hear(struct rig *rig, const char *word);
  * that was ready may have ended since. */
 void rig_await_ready(struct rig *rig);
 
-/* The daemon stands still: it finds all that arrives in between together. */
-void rig_pause(const struct rig *rig);
-void rig_go_on(const struct rig *rig);
+/* The daemon or the bus, a child of the test, stands still: it finds all that arrives in between together. */
+void rig_pause(pid_t pid);
+void rig_go_on(pid_t pid);
 
 void rig_crash(struct rig *rig);   /* SIGKILL, and the next one is ready */
 void rig_restart(struct rig *rig); /* systemctl restart */
