@@ -124,7 +124,7 @@ static void find_remedy(const struct command *command, struct remedy *ret)
 	for (size_t i = 0; i < n; i++) {
 		const struct gpuarb_refusal_facts *facts = gpuarb_last_refusal_facts(gpuarb, i);
 		uint64_t amount = find_amount(&rows[i], facts);
-		/* Of engines that were asked for, the CUs may be told that fit. */
+		/* Where the request asks for engines, gpuarbd may tell how many CUs fit. */
 		bool same = is_policy(&rows[i]) ||
 			    strcmp(facts->resource, facts->fits_resource) == 0;
 		double share = same ? (double)amount / (double)rows[i].asked : 0;
