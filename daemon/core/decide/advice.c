@@ -319,8 +319,10 @@ static size_t move_leaving(struct search *search, bool out)
 {
 	size_t n = 0;
 
+	if (search->of == ADVICE_ANY)
+		return 0;
 	FOR_EACH_LEASE(lease, search->arbiter) {
-		if (search->of == ADVICE_ANY || !advice_is_leaving(lease))
+		if (!advice_is_leaving(lease))
 			continue;
 		if (out)
 			ledger_leave_out(&search->without, lease);

@@ -40,10 +40,11 @@ static bool any_exclusive(const struct arbiter *arbiter, unsigned gpu)
 const struct lease *exclusive_on(const struct arbiter *arbiter, unsigned gpu,
 				 const struct lease *self)
 {
-	uint64_t gpus = any_exclusive(arbiter, gpu) ? ledger_sharing(arbiter, gpu) : 0;
+	uint64_t gpus;
 
-	if (!gpus)
+	if (!any_exclusive(arbiter, gpu))
 		return NULL;
+	gpus = ledger_sharing(arbiter, gpu);
 	FOR_EACH_LEASE(lease, arbiter)
 		if (is_active_on(lease, gpus, self, true))
 			return lease;

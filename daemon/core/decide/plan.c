@@ -423,7 +423,7 @@ static int assign_next(const struct arbiter *arbiter, const struct lease *lease,
 	if (ledger_copy(arbiter, &without) < 0)
 		return no_memory(result);
 	ledger_leave_out(&without, lease);
-	borrow_sum_up(&without); /* also what it has claimed and a borrower has not returned */
+	borrow_sum_up(&without); /* CUs that the lease claims and a borrower still has count, too */
 	r = gang_assign(&admit_context, request, partitions, &unused, result);
 	ledger_copy_done(&without);
 	if (r < 0)

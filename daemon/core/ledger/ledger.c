@@ -228,8 +228,10 @@ struct lease *ledger_find(const struct arbiter *arbiter, uint64_t id)
 
 struct lease *ledger_find_token(const struct arbiter *arbiter, uid_t uid, const char *token)
 {
+	if (!token[0])
+		return NULL;
 	FOR_EACH_LEASE(lease, arbiter)
-		if (token[0] && lease->owner == uid && lease->state != STATE_ENDING &&
+		if (lease->owner == uid && lease->state != STATE_ENDING &&
 		    strcmp(lease->token, token) == 0)
 			return lease;
 	return NULL;

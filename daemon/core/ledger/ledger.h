@@ -70,7 +70,7 @@ struct arbiter {
 	uint64_t masks_usec; /* when that scan was judged; 0: there was none */
 };
 
-/* Loops over the leases in the order of ids, and over the GPUs: `it` is a pointer to one. None is added meanwhile. */
+/* Loops over the leases in the order of ids, and over the GPUs: `it` is a pointer to one. The body adds neither. */
 #define FOR_EACH_LEASE(it, arbiter)                           \
 	for (struct lease **it##_at = (arbiter)->leases, *it; \
 	     it##_at < (arbiter)->leases + (arbiter)->n_leases && (it = *it##_at); it##_at++)

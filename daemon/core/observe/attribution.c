@@ -74,9 +74,11 @@ static const struct lease *find_in_unit(const struct arbiter *arbiter, const str
 {
 	const struct lease *found = NULL;
 
+	if (!row->unit[0])
+		return NULL;
 	FOR_EACH_LEASE(lease, arbiter) {
-		if (!row->unit[0] || lease->state == STATE_WAITING ||
-		    strcmp(lease->unit, row->unit) != 0 || !is_user_of(arbiter, lease, row))
+		if (lease->state == STATE_WAITING || strcmp(lease->unit, row->unit) != 0 ||
+		    !is_user_of(arbiter, lease, row))
 			continue;
 		if (found)
 			return NULL;

@@ -135,8 +135,10 @@ static void note_granted(struct play *play, const struct lease *lease)
 	const struct arbiter *there = &play->there;
 
 	play->granted = true;
+	if (lease->state == STATE_INACTIVE)
+		return;
 	FOR_EACH_LEASE(other, there)
-		if (lease->state != STATE_INACTIVE && borrow_overlap(there, lease, other, NULL) > 0)
+		if (borrow_overlap(there, lease, other, NULL) > 0)
 			add_time(play, other->id, &play->until_usec);
 }
 
@@ -422,10 +424,10 @@ static int find_gpus(const struct arbiter *arbiter, const struct request *reques
 		found = advice_find(arbiter, proposal, ADVICE_REVOCABLE, &effects->revoked);
 		if (found < 0 || (found == 0 && set->n == 0))
 			return found;
-		FOR_EACH_LEASE(lease, arbiter)
-			if (found > 0 &&
-			    (advice_is_leaving(lease) || is_revoked(effects, lease->id)))
-				*ret |= lease_gpus(lease);
+		if (found > 0)
+			FOR_EACH_LEASE(lease, arbiter)
+				if (advice_is_leaving(lease) || is_revoked(effects, lease->id))
+					*ret |= lease_gpus(lease);
 		if (set->n > 0) /* only if it does not fit after the moves */
 			effects->revoked.n = 0;
 	}

@@ -156,9 +156,11 @@ void arbiter_give_time(struct arbiter *arbiter, uint64_t now_usec)
 		ledger_touch(arbiter, lease, TOUCH_CHANGED);
 		given = true;
 	}
+	if (!given)
+		return;
 	/* Derived from the deadlines of borrowers: arbiter_lend() does it again. */
 	FOR_EACH_LEASE(lease, arbiter)
-		if (given && lease_deadline_awaits(lease))
+		if (lease_deadline_awaits(lease))
 			lease->deadline_usec = UINT64_MAX;
 }
 

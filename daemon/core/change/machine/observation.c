@@ -66,8 +66,9 @@ static void spread_use(struct arbiter *arbiter, struct partition *first, const s
 		struct partition *p = lease_partition_on(lease, first->gpu);
 		uint64_t room, part;
 
-		if (rest.queues == 0 || !p || p == first ||
-		    !attribution_may_use(arbiter, lease, process))
+		if (rest.queues == 0)
+			break;
+		if (!p || p == first || !attribution_may_use(arbiter, lease, process))
 			continue;
 		room = beyond(p->granted.queues, p->used.queues);
 		part = min_u64(room,

@@ -328,10 +328,11 @@ void arbiter_lend(struct arbiter *arbiter, uint64_t now_usec)
 			expire(arbiter, lease);
 		}
 	ledger_view(arbiter, &view);
-	FOR_EACH_LEASE(lease, arbiter)
-		if (activating > 0 && lease_awaits_cus(lease))
-			grant_or_wait(arbiter, ledger_beside(&view, arbiter, lease), lease,
-				      now_usec);
+	if (activating > 0)
+		FOR_EACH_LEASE(lease, arbiter)
+			if (lease_awaits_cus(lease))
+				grant_or_wait(arbiter, ledger_beside(&view, arbiter, lease), lease,
+					      now_usec);
 	FOR_EACH_LEASE(lease, arbiter) {
 		if (!lease_borrows(lease))
 			continue;
